@@ -30,11 +30,11 @@ func TestWhoeverRunsKeepsItsHostName(t *testing.T) {
 	}{
 		{"a node that comes does not take a name", map[string]string{"a.rack": "b", "b.rack": ""}, map[string]string{"b.rack": "b"},
 			map[string]string{"a.rack": "-", "b.rack": "b"}, "", "Node a.rack: host name b is that of the worker on Node b.rack already"},
-		{"nor does one whose worker is to be called otherwise, which stays", map[string]string{"a": "b", "b": ""}, map[string]string{"a": "a", "b": "b"},
+		{"a worker that is to be called otherwise stays rather than take a name", map[string]string{"a": "b", "b": ""}, map[string]string{"a": "a", "b": "b"},
 			map[string]string{"a": "a-", "b": "b"}, "", "Node a: host name b is that of the worker on Node b already"},
 		{"a name that cannot be one takes no worker away", map[string]string{"a": "gpu 7"}, map[string]string{"a": "a"},
 			map[string]string{"a": "a-"}, "", `Node a: host name "gpu 7" cannot be that of a worker`},
-		{"nor is one for a new worker", map[string]string{"a": "gpu 7"}, nil,
+		{"a name that cannot be one makes no new worker", map[string]string{"a": "gpu 7"}, nil,
 			map[string]string{"a": "-"}, "", `Node a: host name "gpu 7" cannot be that of a worker`},
 		{"two exchange their names", map[string]string{"a": "b", "b": "a"}, map[string]string{"a": "a", "b": "b"},
 			map[string]string{"a": "b", "b": "a"}, "w-a w-b", ""},

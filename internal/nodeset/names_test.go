@@ -27,13 +27,13 @@ func TestTheNamesOfWorkersInSlurm(t *testing.T) {
 		template   corev1.PodSpec
 		want       []string
 	}{
-		{"they are those of the pods", `{replicas: 2}`, corev1.PodSpec{}, []string{"w-0", "w-1"}},
-		{"or begin with what the template says", `{replicas: 2, template: {spec: {hostname: gpu-1}}}`, corev1.PodSpec{}, []string{"gpu-10", "gpu-11"}},
-		{"and have as many digits as they are to have", `{replicas: 2, ordinalPadding: 3, template: {spec: {hostname: gpu-}}}`, corev1.PodSpec{}, []string{"gpu-000", "gpu-001"}},
-		{"without workers there is none", `{replicas: 0}`, corev1.PodSpec{}, nil},
+		{"the names in Slurm are those of the pods", `{replicas: 2}`, corev1.PodSpec{}, []string{"w-0", "w-1"}},
+		{"the names in Slurm begin with what the template says", `{replicas: 2, template: {spec: {hostname: gpu-1}}}`, corev1.PodSpec{}, []string{"gpu-10", "gpu-11"}},
+		{"the names in Slurm have as many digits as they are to have", `{replicas: 2, ordinalPadding: 3, template: {spec: {hostname: gpu-}}}`, corev1.PodSpec{}, []string{"gpu-000", "gpu-001"}},
+		{"without workers there is no name", `{replicas: 0}`, corev1.PodSpec{}, nil},
 		{"on the host network the scheduler decides", `{replicas: 2}`, corev1.PodSpec{HostNetwork: true}, nil},
 		{"workers of Kubernetes nodes are called after them, cordoned or not", `{scalingMode: DaemonSet}`, corev1.PodSpec{NodeSelector: gpu}, []string{"gpu-7", "c"}},
-		{"on the host network with all that is in their names", `{scalingMode: DaemonSet}`, corev1.PodSpec{NodeSelector: gpu, HostNetwork: true}, []string{"a", "c.example.org"}},
+		{"workers of Kubernetes nodes on the host network are called with all that is in the names of these", `{scalingMode: DaemonSet}`, corev1.PodSpec{NodeSelector: gpu, HostNetwork: true}, []string{"a", "c.example.org"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -31,9 +31,9 @@ func TestPin(t *testing.T) {
 		{"ordinals that are no longer wanted are forgotten", map[string]string{"2": "a", "x": "a"}, nil, map[int]string{}},
 		{"where it runs now counts more than where it ran", map[string]string{"0": "a"}, []nodeset.Pod{at(0, "b")}, map[int]string{0: "b"}},
 		{"where another worker runs none comes back", map[string]string{"0": "a"}, []nodeset.Pod{at(1, "a")}, map[int]string{1: "a"}},
-		{"not even one that waits for it already", map[string]string{"0": "a", "1": "a"}, []nodeset.Pod{at(0, "a", pending), at(1, "a")}, map[int]string{1: "a"}},
-		{"nor where one is just ending", map[string]string{"0": "a"}, []nodeset.Pod{at(1, "a", terminating)}, map[int]string{1: "a"}},
-		{"nor where one of those that are too many runs", map[string]string{"0": "a"}, []nodeset.Pod{at(7, "a")}, map[int]string{7: "a"}},
+		{"where another worker runs not even one comes back that waits for the node already", map[string]string{"0": "a", "1": "a"}, []nodeset.Pod{at(0, "a", pending), at(1, "a")}, map[int]string{1: "a"}},
+		{"where another worker is just ending none comes back", map[string]string{"0": "a"}, []nodeset.Pod{at(1, "a", terminating)}, map[int]string{1: "a"}},
+		{"where one of those that are too many runs none comes back", map[string]string{"0": "a"}, []nodeset.Pod{at(7, "a")}, map[int]string{7: "a"}},
 		{"of two that are away one comes back", map[string]string{"0": "a", "1": "a"}, nil, map[int]string{0: "a"}},
 	}
 	for _, tt := range tests {
@@ -63,12 +63,12 @@ func TestPinsToNodesThatWorkersShare(t *testing.T) {
 		pods []nodeset.Pod
 		want map[int]string
 	}{
-		{"two may be away from one node", "a", nil, both("a")},
-		{"one comes back where the other one runs", "a", []nodeset.Pod{at(0, "a", pending), at(1, "a")}, both("a")},
-		{"but not where there is no room for both", "a", []nodeset.Pod{at(0, "a", pending, unschedulable), at(1, "a")}, map[int]string{1: "a"}},
+		{"two workers may be away from one node", "a", nil, both("a")},
+		{"a worker comes back where the other one runs", "a", []nodeset.Pod{at(0, "a", pending), at(1, "a")}, both("a")},
+		{"a worker does not come back where there is no room for both", "a", []nodeset.Pod{at(0, "a", pending, unschedulable), at(1, "a")}, map[int]string{1: "a"}},
 		{"a node that is not ready may have room later", "b", []nodeset.Pod{at(0, "b", pending, unschedulable), at(1, "b")}, both("b")},
-		{"so may one that is cordoned", "c", []nodeset.Pod{at(0, "c", pending, unschedulable), at(1, "c")}, both("c")},
-		{"and one on which a worker is just ending", "a", []nodeset.Pod{at(0, "a", pending, unschedulable), at(1, "a"), at(2, "a", terminating)},
+		{"a node that is cordoned may have room later", "c", []nodeset.Pod{at(0, "c", pending, unschedulable), at(1, "c")}, both("c")},
+		{"a node on which a worker is just ending may have room later", "a", []nodeset.Pod{at(0, "a", pending, unschedulable), at(1, "a"), at(2, "a", terminating)},
 			map[int]string{0: "a", 1: "a", 2: "a"}},
 		{"where there is no other worker its own waits for room", "a", []nodeset.Pod{at(0, "a", pending, unschedulable)}, both("a")},
 	}

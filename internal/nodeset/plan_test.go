@@ -136,22 +136,22 @@ func TestOrderOfScaleIn(t *testing.T) {
 		name        string
 		goes, stays nodeset.Pod
 	}{
-		{"without a Kubernetes node before with one", aPod(0, pending), aPod(1, scheduled)},
-		{"pending before unknown", aPod(0, scheduled), aPod(1, lost)},
-		{"unknown before running", aPod(0, lost), aPod(1, unready)},
-		{"not ready before ready", aPod(0, unready), aPod(1)},
-		{"a lower deletion cost first", aPod(0, cost(-1)), aPod(1)},
-		{"a lower deletion cost before idleness", aPod(0, cost(-1), busy), aPod(1)},
-		{"idle before busy", aPod(0), aPod(1, busy)},
-		{"idle before busy with a deadline", aPod(0), aPod(1, jobsUntil(time.Minute))},
-		{"whose jobs end earlier first", aPod(0, jobsUntil(time.Minute)), aPod(1, jobsUntil(time.Hour))},
-		{"jobs that end before jobs without end", aPod(0, jobsUntil(100*time.Hour)), aPod(1, busy)},
-		{"cordoned before not cordoned", aPod(0, cordoned), aPod(1)},
-		{"the higher ordinal first", aPod(1), aPod(0)},
-		{"the higher ordinal by number", aPod(10), aPod(9)},
-		{"who became ready more recently first", aPod(0, readyFor(time.Minute)), aPod(0, readyFor(time.Hour))},
-		{"who was created more recently first", aPod(0, createdBefore(time.Minute)), aPod(0, createdBefore(time.Hour))},
-		{"whoever is on the way out already, without jobs, before everybody", aPod(0, scaledIn), aPod(1, pending)},
+		{"a worker without a Kubernetes node goes before one with a node", aPod(0, pending), aPod(1, scheduled)},
+		{"a pending worker goes before an unknown one", aPod(0, scheduled), aPod(1, lost)},
+		{"an unknown worker goes before a running one", aPod(0, lost), aPod(1, unready)},
+		{"a worker that is not ready goes before one that is", aPod(0, unready), aPod(1)},
+		{"a worker of a lower deletion cost goes first", aPod(0, cost(-1)), aPod(1)},
+		{"a worker of a lower deletion cost goes before an idle one", aPod(0, cost(-1), busy), aPod(1)},
+		{"an idle worker goes before a busy one", aPod(0), aPod(1, busy)},
+		{"an idle worker goes before a busy one with a deadline", aPod(0), aPod(1, jobsUntil(time.Minute))},
+		{"a worker whose jobs end earlier goes first", aPod(0, jobsUntil(time.Minute)), aPod(1, jobsUntil(time.Hour))},
+		{"a worker whose jobs end goes before one whose jobs have no end", aPod(0, jobsUntil(100*time.Hour)), aPod(1, busy)},
+		{"a cordoned worker goes before one that is not", aPod(0, cordoned), aPod(1)},
+		{"a worker of a higher ordinal goes first", aPod(1), aPod(0)},
+		{"the higher ordinal is found by number", aPod(10), aPod(9)},
+		{"a worker that became ready more recently goes first", aPod(0, readyFor(time.Minute)), aPod(0, readyFor(time.Hour))},
+		{"a worker that was created more recently goes first", aPod(0, createdBefore(time.Minute)), aPod(0, createdBefore(time.Hour))},
+		{"a worker that is on the way out already, without jobs, goes before everybody", aPod(0, scaledIn), aPod(1, pending)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

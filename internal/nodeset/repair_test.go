@@ -34,40 +34,40 @@ func TestRepair(t *testing.T) {
 	}{
 		{name: "a worker whose record somebody deleted is made anew", pods: []nodeset.Pod{aPod(0, there), aPod(1, missing), aPod(2, there)},
 			want: nodeset.Plan{Retire: retire(nodeset.Unregistered, "w-1")}},
-		{name: "one that has just started may still register", pods: []nodeset.Pod{aPod(0, there), aPod(1, missing, readyFor(time.Minute)), aPod(2, there)},
+		{name: "a worker that has just started may still register", pods: []nodeset.Pod{aPod(0, there), aPod(1, missing, readyFor(time.Minute)), aPod(2, there)},
 			want: nodeset.Plan{Again: noon.Add(time.Minute)}},
-		{name: "so may one that Slurm lacks since a moment, whatever another clock says since when it is ready",
+		{name: "a worker that Slurm lacks since a moment may still register, whatever another clock says since when it is ready",
 			pods: []nodeset.Pod{aPod(0, there), aPod(1, missing, absentFor(time.Minute)), aPod(2, there)}, want: nodeset.Plan{Again: noon.Add(time.Minute)}},
 		{name: "a mark stays when nobody remembers since when", pods: []nodeset.Pod{aPod(0, there), aPod(1, missing, repairing, absentFor(0)), aPod(2, there)}},
-		{name: "one that is not ready may do so later", pods: []nodeset.Pod{aPod(0, there), aPod(1, missing, unready), aPod(2, there)}},
-		{name: "nobody knows when Slurm does not answer", pods: []nodeset.Pod{aPod(0), aPod(1), aPod(2)}},
-		{name: "and a mark stays", pods: []nodeset.Pod{aPod(0), aPod(1, repairing), aPod(2)}},
-		{name: "no more than may be unavailable, one after the other",
+		{name: "a worker that is not ready may register later", pods: []nodeset.Pod{aPod(0, there), aPod(1, missing, unready), aPod(2, there)}},
+		{name: "nobody is made anew when Slurm does not answer", pods: []nodeset.Pod{aPod(0), aPod(1), aPod(2)}},
+		{name: "a mark stays when Slurm does not answer", pods: []nodeset.Pod{aPod(0), aPod(1, repairing), aPod(2)}},
+		{name: "no more are made anew than may be unavailable, one after the other",
 			pods: []nodeset.Pod{aPod(0, missing), aPod(1, missing), aPod(2, there)}, others: []nodeset.Pod{aPod(7, there)},
 			want: nodeset.Plan{Retire: retire(nodeset.Unregistered, "w-1")}},
-		{name: "the next waits until the first is back",
+		{name: "the next worker waits until the first is back",
 			pods: []nodeset.Pod{aPod(0, missing), aPod(1, missing), aPod(2, unready)}, others: []nodeset.Pod{aPod(7, there), aPod(8, there)}},
-		{name: "who was chosen stays chosen", pods: []nodeset.Pod{aPod(0, missing, repairing), aPod(1, missing), aPod(2, there)}, others: []nodeset.Pod{aPod(7, there)}},
-		{name: "one that has registered meanwhile stays", pods: []nodeset.Pod{aPod(0, there, repairing), aPod(1, there), aPod(2, there)},
+		{name: "the worker that was chosen stays chosen", pods: []nodeset.Pod{aPod(0, missing, repairing), aPod(1, missing), aPod(2, there)}, others: []nodeset.Pod{aPod(7, there)}},
+		{name: "a worker that has registered meanwhile stays", pods: []nodeset.Pod{aPod(0, there, repairing), aPod(1, there), aPod(2, there)},
 			want: nodeset.Plan{Unretire: []string{"w-0"}}},
 
 		{name: "when slurmctld has lost its state, nothing is done", pods: []nodeset.Pod{aPod(0, missing), aPod(1, missing), aPod(2, missing)},
 			want: nodeset.Plan{Lost: 3}},
-		{name: "nor when it knows a few again", pods: []nodeset.Pod{aPod(0, missing), aPod(1, missing), aPod(2, there)}, want: nodeset.Plan{Lost: 2}},
-		{name: "nor when that is so of other NodeSets rather than of this one",
+		{name: "when slurmctld knows a few again, nothing is done", pods: []nodeset.Pod{aPod(0, missing), aPod(1, missing), aPod(2, there)}, want: nodeset.Plan{Lost: 2}},
+		{name: "when slurmctld has lost the records of other NodeSets rather than of this one, nothing is done",
 			pods: []nodeset.Pod{aPod(0, missing), aPod(1, there), aPod(2, there)}, others: []nodeset.Pod{aPod(7, missing), aPod(8, missing)}, want: nodeset.Plan{Lost: 1}},
 		{name: "workers that are to go count, since none of them may go for being absent",
 			pods: []nodeset.Pod{aPod(0, missing, updating, old), aPod(1, missing, updating, old), aPod(2, there)}, want: nodeset.Plan{Lost: 2, Unretire: []string{"w-0", "w-1"}}},
-		{name: "one that was chosen before stays", pods: []nodeset.Pod{aPod(0, missing, repairing), aPod(1, missing), aPod(2, missing)},
+		{name: "when slurmctld has lost its state, a worker that was chosen before stays", pods: []nodeset.Pod{aPod(0, missing, repairing), aPod(1, missing), aPod(2, missing)},
 			want: nodeset.Plan{Lost: 3, Unretire: []string{"w-0"}}},
-		{name: "those that have not had their time to register prove nothing",
+		{name: "workers that have not had their time to register prove nothing",
 			pods:   []nodeset.Pod{aPod(0, missing, readyFor(time.Second)), aPod(1, missing, readyFor(time.Second)), aPod(2, missing)},
 			others: []nodeset.Pod{aPod(7, there)}, want: nodeset.Plan{Retire: retire(nodeset.Unregistered, "w-2"), Again: noon.Add(119 * time.Second)}},
 		{name: "what is lost is lost until the last worker is back", lost: true, pods: []nodeset.Pod{aPod(0, missing), aPod(1, there), aPod(2, there)}, want: nodeset.Plan{Lost: 1}},
-		{name: "one that vanished with most others is lost, whoever has come since", pods: []nodeset.Pod{aPod(0, missing, forgotten), aPod(1, there), aPod(2, there)}, want: nodeset.Plan{Lost: 1}},
-		{name: "but not its successor, which Slurm never had", pods: []nodeset.Pod{aPod(0, missing, forgotten, func(p *nodeset.Pod) { p.Was = false }, unready), aPod(1, there), aPod(2, there)}},
-		{name: "ready or not", lost: true, pods: []nodeset.Pod{aPod(0, missing, unready), aPod(1, there), aPod(2, there)}, want: nodeset.Plan{Lost: 1}},
-		{name: "and no longer", lost: true, pods: []nodeset.Pod{aPod(0, there), aPod(1, there), aPod(2, there)}},
+		{name: "a worker that vanished with most others is lost, whoever has come since", pods: []nodeset.Pod{aPod(0, missing, forgotten), aPod(1, there), aPod(2, there)}, want: nodeset.Plan{Lost: 1}},
+		{name: "the successor of a lost worker is not lost, since Slurm never had it", pods: []nodeset.Pod{aPod(0, missing, forgotten, func(p *nodeset.Pod) { p.Was = false }, unready), aPod(1, there), aPod(2, there)}},
+		{name: "what is lost is lost whether it is ready or not", lost: true, pods: []nodeset.Pod{aPod(0, missing, unready), aPod(1, there), aPod(2, there)}, want: nodeset.Plan{Lost: 1}},
+		{name: "nothing is lost any more when the last worker is back", lost: true, pods: []nodeset.Pod{aPod(0, there), aPod(1, there), aPod(2, there)}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -82,9 +82,9 @@ func TestRepair(t *testing.T) {
 		}, nodeset.Plan{Again: noon.Add(time.Second)})
 	})
 	for name, pods := range map[string][]nodeset.Pod{
-		"nor does the word that nothing changed since such a list, and another list is asked for": {aPod(0, missing), aPod(1, there)},
-		"not even for a loss of state": {aPod(0, missing), aPod(1, missing)},
-		"and a mark stays meanwhile":   {aPod(0, missing, repairing), aPod(1, there)},
+		"the word that nothing changed since an old list does not count, and another list is asked for": {aPod(0, missing), aPod(1, there)},
+		"the word that nothing changed since an old list does not count for a loss of state":            {aPod(0, missing), aPod(1, missing)},
+		"a mark stays while another list is asked for":                                                  {aPod(0, missing, repairing), aPod(1, there)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check(t, nodeset.Input{
@@ -92,7 +92,7 @@ func TestRepair(t *testing.T) {
 			}, nodeset.Plan{Relist: true, Again: noon.Add(time.Second)})
 		})
 	}
-	t.Run("nor is it enough that the list is new enough for one of them", func(t *testing.T) {
+	t.Run("a list that is new enough for one of two workers does not count", func(t *testing.T) {
 		check(t, nodeset.Input{
 			Now: noon, Asked: noon, Listed: noon.Add(-time.Minute), Replicas: 2, Revision: "new", MaxUnavailable: 1,
 			Pods: []nodeset.Pod{aPod(0, missing), aPod(1, missing, absentFor(150*time.Second))}, Others: []nodeset.Pod{aPod(7, there), aPod(8, there)},
@@ -111,14 +111,14 @@ func TestWorkersThatSlurmHasNeverHadAreNotLost(t *testing.T) {
 		others []nodeset.Pod
 		want   nodeset.Plan
 	}{
-		{name: "when slurmctld has run for longer than they", since: 2 * time.Hour, pods: never},
-		{name: "even if they were taken for lost", since: 2 * time.Hour, lost: true, pods: never},
-		{name: "but when it has started since, or that is not known, they may be", pods: never, want: nodeset.Plan{Lost: 3}},
-		{name: "as after they were made", since: time.Minute, pods: never, want: nodeset.Plan{Lost: 3}},
-		{name: "or at about the same time, by clocks that differ", since: time.Hour + 30*time.Second, pods: never, want: nodeset.Plan{Lost: 3}},
-		{name: "and one that was seen there is", since: 2 * time.Hour, pods: []nodeset.Pod{aPod(0, missing, was), aPod(1, missing), aPod(2, missing)}, want: nodeset.Plan{Lost: 1}},
-		{name: "they are no sign that it is", since: 2 * time.Hour, pods: []nodeset.Pod{aPod(0, missing, was), aPod(1, missing), aPod(2, missing)}, others: []nodeset.Pod{aPod(7, there)}},
-		{name: "a few of them are made anew", since: 2 * time.Hour, pods: []nodeset.Pod{aPod(0, missing), aPod(1, there), aPod(2, there)},
+		{name: "workers that Slurm never had are not lost when slurmctld has run for longer than they", since: 2 * time.Hour, pods: never},
+		{name: "workers that Slurm never had are not lost even if they were taken for lost", since: 2 * time.Hour, lost: true, pods: never},
+		{name: "workers may be lost when it is not known since when slurmctld has run", pods: never, want: nodeset.Plan{Lost: 3}},
+		{name: "workers may be lost when slurmctld has started after they were made", since: time.Minute, pods: never, want: nodeset.Plan{Lost: 3}},
+		{name: "workers may be lost when slurmctld has started at about the same time, by clocks that differ", since: time.Hour + 30*time.Second, pods: never, want: nodeset.Plan{Lost: 3}},
+		{name: "a worker that Slurm once had is lost", since: 2 * time.Hour, pods: []nodeset.Pod{aPod(0, missing, was), aPod(1, missing), aPod(2, missing)}, want: nodeset.Plan{Lost: 1}},
+		{name: "workers that Slurm never had are no sign that another one is lost", since: 2 * time.Hour, pods: []nodeset.Pod{aPod(0, missing, was), aPod(1, missing), aPod(2, missing)}, others: []nodeset.Pod{aPod(7, there)}},
+		{name: "a few workers that Slurm never had are made anew", since: 2 * time.Hour, pods: []nodeset.Pod{aPod(0, missing), aPod(1, there), aPod(2, there)},
 			want: nodeset.Plan{Retire: retire(nodeset.Unregistered, "w-0")}},
 	}
 	for _, tt := range tests {
@@ -207,13 +207,13 @@ func TestWhetherSlurmHasKeptItsState(t *testing.T) {
 		pods []nodeset.Pod
 		want node.Answer
 	}{
-		{"it has all", []nodeset.Pod{aPod(0, there, was), aPod(1, there, was)}, node.Yes},
-		{"it lacks one of several", []nodeset.Pod{aPod(0, there, was), aPod(1, missing, was)}, node.Yes},
-		{"it lacks most", []nodeset.Pod{aPod(0, there, was), aPod(1, missing, was), aPod(2, missing, was)}, node.Unknown},
-		{"it lacks the only one", []nodeset.Pod{aPod(0, missing, was)}, node.Unknown},
-		{"ready or not", []nodeset.Pod{aPod(0, missing, was, unready)}, node.Unknown},
-		{"those that it never had prove nothing", []nodeset.Pod{aPod(0, missing), aPod(1, missing), aPod(2, missing)}, node.Yes},
-		{"nor do those that are going", []nodeset.Pod{aPod(0, missing, was, terminating), aPod(1, missing, was, terminating), aPod(2, there)}, node.Yes},
+		{"Slurm that has all records has kept its state", []nodeset.Pod{aPod(0, there, was), aPod(1, there, was)}, node.Yes},
+		{"Slurm that lacks one record of several has kept its state", []nodeset.Pod{aPod(0, there, was), aPod(1, missing, was)}, node.Yes},
+		{"Slurm that lacks most records may have lost its state", []nodeset.Pod{aPod(0, there, was), aPod(1, missing, was), aPod(2, missing, was)}, node.Unknown},
+		{"Slurm that lacks the only record may have lost its state", []nodeset.Pod{aPod(0, missing, was)}, node.Unknown},
+		{"Slurm that lacks the only record may have lost its state, also when the worker is not ready", []nodeset.Pod{aPod(0, missing, was, unready)}, node.Unknown},
+		{"workers that Slurm never had prove nothing", []nodeset.Pod{aPod(0, missing), aPod(1, missing), aPod(2, missing)}, node.Yes},
+		{"workers that are going prove nothing", []nodeset.Pod{aPod(0, missing, was, terminating), aPod(1, missing, was, terminating), aPod(2, there)}, node.Yes},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
