@@ -18,22 +18,22 @@ func TestPartitionsLinger(t *testing.T) {
 		name, before, after, want string
 		over, dynamic             func(string) bool
 	}{
-		{"one that stays does not linger", "PartitionName=a Nodes=ALL", "PartitionName=a Nodes=ALL", "PartitionName=a Nodes=ALL", never, never},
-		{"one that goes takes no new jobs", "PartitionName=a Nodes=ALL Default=YES State=UP\nPartitionName=b Nodes=ALL", "PartitionName=b Nodes=ALL Default=YES",
+		{"a partition that stays does not linger", "PartitionName=a Nodes=ALL", "PartitionName=a Nodes=ALL", "PartitionName=a Nodes=ALL", never, never},
+		{"a partition that goes takes no new jobs", "PartitionName=a Nodes=ALL Default=YES State=UP\nPartitionName=b Nodes=ALL", "PartitionName=b Nodes=ALL Default=YES",
 			"PartitionName=a Nodes=ALL Default=NO State=DRAIN\nPartitionName=b Nodes=ALL Default=YES", never, never},
-		{"one that lingers goes on to linger", "PartitionName=a Nodes=ALL Default=NO State=DRAIN\nPartitionName=b Nodes=ALL", "PartitionName=b Nodes=ALL",
+		{"a partition that lingers goes on to linger", "PartitionName=a Nodes=ALL Default=NO State=DRAIN\nPartitionName=b Nodes=ALL", "PartitionName=b Nodes=ALL",
 			"PartitionName=a Nodes=ALL Default=NO State=DRAIN\nPartitionName=b Nodes=ALL", never, never},
-		{"until it may go", "PartitionName=a Nodes=ALL Default=NO State=DRAIN\nPartitionName=b Nodes=ALL", "PartitionName=b Nodes=ALL", "PartitionName=b Nodes=ALL",
+		{"a partition lingers until it may go", "PartitionName=a Nodes=ALL Default=NO State=DRAIN\nPartitionName=b Nodes=ALL", "PartitionName=b Nodes=ALL", "PartitionName=b Nodes=ALL",
 			func(name string) bool { return name == "a" }, never},
-		{"its defaults stay as they were", "PartitionName=DEFAULT MaxTime=60 State=UP\nPartitionName=DEFAULT MaxTime=70\nPartitionName=a Nodes=ALL",
+		{"the defaults of a partition that lingers stay as they were", "PartitionName=DEFAULT MaxTime=60 State=UP\nPartitionName=DEFAULT MaxTime=70\nPartitionName=a Nodes=ALL",
 			"PartitionName=DEFAULT MaxTime=5\nPartitionName=b Nodes=ALL",
 			"PartitionName=a MaxTime=70 State=DRAIN Nodes=ALL Default=NO\nPartitionName=DEFAULT MaxTime=5\nPartitionName=b Nodes=ALL", never, never},
-		{"its NodeSets stay", "NodeSet=x Feature=x\nNodeSet=y Feature=y\nNodeSet=z Feature=z\nPartitionName=a Nodes=x,y", "NodeSet=y Feature=other",
+		{"the NodeSets of a partition that lingers stay", "NodeSet=x Feature=x\nNodeSet=y Feature=y\nNodeSet=z Feature=z\nPartitionName=a Nodes=x,y", "NodeSet=y Feature=other",
 			"NodeSet=y Feature=other\nNodeSet=x Feature=x\nPartitionName=a Nodes=x,y State=DRAIN Default=NO", never, never},
-		{"it has those of its nodes that there are", "NodeName=n[1-3]\nPartitionName=a Nodes=n[1-3],w-[0-1],v-1", "NodeName=n[2-3]",
+		{"a partition that lingers has those of its nodes that there are", "NodeName=n[1-3]\nPartitionName=a Nodes=n[1-3],w-[0-1],v-1", "NodeName=n[2-3]",
 			"NodeName=n[2-3]\nPartitionName=a Nodes=n[2-3],w-[0-1] State=DRAIN Default=NO", never, worker},
-		{"which may be none", "PartitionName=a Nodes=v-[1-2]", "", "PartitionName=a State=DRAIN Default=NO", never, worker},
-		{"a NodeSet has those of its nodes, too", "NodeSet=x Nodes=n[1-3]\nPartitionName=a Nodes=x", "NodeName=n2",
+		{"a partition that lingers may have no nodes", "PartitionName=a Nodes=v-[1-2]", "", "PartitionName=a State=DRAIN Default=NO", never, worker},
+		{"a NodeSet of a partition that lingers has those of its nodes that there are", "NodeSet=x Nodes=n[1-3]\nPartitionName=a Nodes=x", "NodeName=n2",
 			"NodeName=n2\nNodeSet=x Nodes=n2\nPartitionName=a Nodes=x State=DRAIN Default=NO", never, never},
 	}
 	for _, tt := range tests {

@@ -13,24 +13,24 @@ func TestReasonsOfARegistration(t *testing.T) {
 		name, text, by string
 		want           bool
 	}{
-		{"less memory", "Low RealMemory (reported:500 < 100.00% of configured:600)", "slurm", true},
-		{"fewer CPUs", "Low socket*core*thread count, Low CPUs", "slurm", true},
-		{"no GPUs", "gres/gpu count reported lower than configured (0 < 2)", "slurm", true},
-		{"no GPUs of a type", "gres/gpu:a100 count too low (0 < 2)", "slurm", true},
-		{"another place in the topology", "Failed to set topology 'topo-switch:s9,topo-block:b2'", "slurm", true},
-		{"less room for files", "Low TmpDisk", "slurm", true},
-		{"less of all", "gres/gpu count reported lower than configured (0 < 2), Low socket*core*thread count, Low CPUs, Low RealMemory (reported:98 < 100.00% of configured:99)", "slurm", true},
-		{"other reserved cores", "CoreSpec differ", "slurm", true},
-		{"one that was silent afterwards", "Low CPUs : Not responding", "slurm", true},
-		{"the same words of a person", "Low CPUs", "root", false},
-		{"or of nobody knows whom", "Low CPUs", "", false},
-		{"a person's words behind them", "Low CPUs, ask Bob", "slurm", false},
-		{"a person's words before them", "ask Bob, Low CPUs", "slurm", false},
-		{"another reason of slurmctld", "Kill task failed", "slurm", false},
-		{"silence alone", "Not responding", "slurm", false},
-		{"another word about resources", "gres/gpu is broken", "slurm", false},
-		{"none", "", "slurm", false},
-		{"ours", "slurm-operator: Node was cordoned", "slurm", false},
+		{"a reason for less memory is one of a registration", "Low RealMemory (reported:500 < 100.00% of configured:600)", "slurm", true},
+		{"a reason for fewer CPUs is one of a registration", "Low socket*core*thread count, Low CPUs", "slurm", true},
+		{"a reason for no GPUs is one of a registration", "gres/gpu count reported lower than configured (0 < 2)", "slurm", true},
+		{"a reason for no GPUs of a type is one of a registration", "gres/gpu:a100 count too low (0 < 2)", "slurm", true},
+		{"a reason for another place in the topology is one of a registration", "Failed to set topology 'topo-switch:s9,topo-block:b2'", "slurm", true},
+		{"a reason for less room for files is one of a registration", "Low TmpDisk", "slurm", true},
+		{"a reason for less of all is one of a registration", "gres/gpu count reported lower than configured (0 < 2), Low socket*core*thread count, Low CPUs, Low RealMemory (reported:98 < 100.00% of configured:99)", "slurm", true},
+		{"a reason for other reserved cores is one of a registration", "CoreSpec differ", "slurm", true},
+		{"a reason of a node that was silent afterwards is one of a registration", "Low CPUs : Not responding", "slurm", true},
+		{"the same words of a person are not a reason of a registration", "Low CPUs", "root", false},
+		{"the same words of nobody knows whom are not a reason of a registration", "Low CPUs", "", false},
+		{"a person's words behind those of slurmctld are not a reason of a registration", "Low CPUs, ask Bob", "slurm", false},
+		{"a person's words before those of slurmctld are not a reason of a registration", "ask Bob, Low CPUs", "slurm", false},
+		{"another reason of slurmctld is not one of a registration", "Kill task failed", "slurm", false},
+		{"silence alone is not a reason of a registration", "Not responding", "slurm", false},
+		{"another word about resources is not a reason of a registration", "gres/gpu is broken", "slurm", false},
+		{"an empty reason is not one of a registration", "", "slurm", false},
+		{"a reason of ours is not one of a registration", "slurm-operator: Node was cordoned", "slurm", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := (Reason{Text: tt.text, SetBy: tt.by}).OfRegistration(); got != tt.want {
@@ -49,13 +49,13 @@ func TestTheNoteOfADrain(t *testing.T) {
 		of   Reason
 		want bool
 	}{
-		{"that drain", drain, true},
-		{"by whatever clock of the same time", Reason{Text: drain.Text, At: at.In(time.FixedZone("", 3600))}, true},
-		{"when slurmd was silent since, which has another time", Reason{Text: drain.Text + " : Not responding", At: at.Add(time.Hour)}, true},
-		{"not one for the same reason at another time", Reason{Text: drain.Text, At: at.Add(time.Second)}, false},
-		{"nor another one of the same time", Reason{Text: "bad disk", At: at}, false},
-		{"nor another one that was silent", Reason{Text: "bad disk : Not responding", At: at}, false},
-		{"nor one without a time", Reason{Text: drain.Text}, false},
+		{"a note is about the drain that was noted", drain, true},
+		{"a note is about the drain that was noted, by whatever clock of the same time", Reason{Text: drain.Text, At: at.In(time.FixedZone("", 3600))}, true},
+		{"a note is about a drain when slurmd was silent since, which has another time", Reason{Text: drain.Text + " : Not responding", At: at.Add(time.Hour)}, true},
+		{"a note is not about a drain for the same reason at another time", Reason{Text: drain.Text, At: at.Add(time.Second)}, false},
+		{"a note is not about another drain of the same time", Reason{Text: "bad disk", At: at}, false},
+		{"a note is not about another drain that was silent", Reason{Text: "bad disk : Not responding", At: at}, false},
+		{"a note is not about a drain without a time", Reason{Text: drain.Text}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := c.Notes(tt.of); got != tt.want {
