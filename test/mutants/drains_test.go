@@ -32,7 +32,7 @@ func drains() []mutation {
 			caught: "TestWhichDrainsOfOthersAreNoted",
 		},
 		{
-			name:   "and because nobody remembers who held the node",
+			name:   "the drain of a person ends because nobody remembers who held the node",
 			edits:  []edit{{"internal/controller/worker/memory.go", `p.held = w.HeldSince(p.held)`, `p.held = node.No`}},
 			suite:  "internal/controller/worker",
 			caught: "TestWhoHeldANodeBeforeSlurmctldIsRemembered",

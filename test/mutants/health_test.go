@@ -75,7 +75,7 @@ func healths() []mutation {
 			caught: "TestWhatFollowsAJobOfACheck",
 		},
 		{
-			name:   "or from the deprecated reactions",
+			name:   "what follows a failed check is read from the deprecated reactions",
 			edits:  []edit{{reactions, `case spec.FailureReactions != nil:`, `case spec.FailureReactions != nil && spec.Reactions == nil:`}},
 			suite:  "internal/activecheck",
 			caught: "TestWhatFollowsAJobOfACheck",
@@ -90,7 +90,7 @@ func healths() []mutation {
 			caught: "TestDecide",
 		},
 		{
-			name:   "or has cordoned again, while the mark of the rebooter was left",
+			name:   "the rebooter uncordons what an administrator has cordoned again, while the mark of the rebooter was left",
 			edits:  []edit{{nodes, `if had.Cordoned && cordonedByUs(n) {`, `if had.Cordoned {`}},
 			suite:  "internal/reboot",
 			caught: "TestACordonThatSomebodyElseHasSetSinceStays",
@@ -102,13 +102,13 @@ func healths() []mutation {
 			caught: "TestWhenTheNodeOfAMachineIsDeleted",
 		},
 		{
-			name:   "or that is not ready",
+			name:   "the Node of a machine is deleted that is not ready",
 			edits:  []edit{{notReady, `!n.NotReady.is(corev1.ConditionTrue) && !n.asks()`, `false`}},
 			suite:  "internal/health",
 			caught: "TestWhenANodeThatIsNotReadyIsDeleted",
 		},
 		{
-			name:   "or while jobs run there",
+			name:   "the Node of a machine is deleted while jobs run there",
 			edits:  []edit{{replacement, `func (n *Node) free() bool {`, "func (n *Node) free() bool {\n\tif n.NotReadyTimeout > 0 {\n\t\treturn true\n\t}"}},
 			caught: "TestFaults/^machine_lost$/none",
 		},
@@ -136,7 +136,7 @@ func healths() []mutation {
 			caught: "TestFaults/storm_of_failed_checks/none",
 		},
 		{
-			name:   "and so does a full disk",
+			name:   "a full disk drains without asking the brake",
 			edits:  []edit{{"internal/podstorage/brake.go", `is.Waits = is.Full == node.Yes && !may[workerpod.SlurmNode(p)]`, `is.Waits = may[workerpod.SlurmNode(p)] && false`}},
 			caught: "TestFaults/storm_of_full_disks/none",
 		},

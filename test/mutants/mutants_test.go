@@ -152,7 +152,7 @@ func ours() []mutation {
 			caught: "TestFaults/evictions/Slurm_says_500",
 		},
 		{
-			name:   "or when its protection met a conflict",
+			name:   "a worker takes jobs again when its protection met a conflict",
 			edits:  []edit{{"internal/controller/worker/mark.go", "return false, nil\n\tcase err != nil:", "return true, nil\n\tcase err != nil:"}},
 			suite:  "internal/controller/worker",
 			caught: "TestAFormerLeaderTakesNoProtectionOffThatItHasNotSeen",

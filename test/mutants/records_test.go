@@ -84,7 +84,7 @@ func records() []mutation {
 			caught: "TestWhatSomebodyElseHasJustSaidIsKept",
 		},
 		{
-			name:   "and when lists are long, because only those are asked for",
+			name:   "what an administrator has just said about a node is overwritten when lists are long, because only those are asked for",
 			edits:  []edit{{"internal/link/held.go", "const maxSingleQueries = 2", "const maxSingleQueries = 0"}},
 			suite:  "internal/link",
 			caught: "TestAFewNodesAreAskedAboutWithoutAList",
@@ -96,7 +96,7 @@ func records() []mutation {
 			caught: "TestWhichRecordsGoBeforeAWorkerIsMade",
 		},
 		{
-			name:   "and with one that has no reason but Slurm's own, which has given up the node",
+			name:   "the record of a worker goes with a drain that has no reason but Slurm's own, which has given up the node",
 			edits:  []edit{{"internal/slurm/node/holder.go", `case state.Drain() != No:`, `case state.Drain() != No && reason.Text == "":`}},
 			suite:  "internal/nodeset",
 			caught: "TestWhichRecordsGoBeforeAWorkerIsMade",

@@ -21,7 +21,7 @@ func retirements() []mutation {
 			caught: "TestALossOfStateIsNotedInEveryStateOfTheNodeSet/being_deleted",
 		},
 		{
-			name:   "nor while it has a mistake",
+			name:   "a loss of state is not noted while the NodeSet has a mistake",
 			edits:  []edit{{"internal/controller/slinky/nodeset/plan.go", `p.workers = plans.Make(f.workers)`, `p.workers = plans.Plan{}`}},
 			caught: "TestALossOfStateIsNotedInEveryStateOfTheNodeSet/with_a_mistake",
 		},

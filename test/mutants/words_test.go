@@ -15,7 +15,7 @@ func words() []mutation {
 		{
 			name:   "nobody looks since when slurmctld has run",
 			edits:  []edit{{"internal/controller/slinky/nodeset/gather.go", "if f.workers.Unregistered() {", "if f.workers.Unregistered() && f.set == nil {"}},
-			caught: "TestANodeSetOfWhichNoWorkerEverRegisteredGoes/when_slurmctld_has_run_since_before_it_was_made",
+			caught: "TestANodeSetOfWhichNoWorkerEverRegisteredGoes/the_NodeSet_goes_when_slurmctld_has_run_since_before_it_was_made",
 		},
 		{
 			name:   "an operator that was away takes workers for such that never registered",
