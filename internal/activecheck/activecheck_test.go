@@ -103,7 +103,7 @@ func TestWhenACheckRuns(t *testing.T) {
 		waits string
 	}{
 		"a new check has a CronJob":                         {want: first},
-		"and then a first run":                              {world: []func(*Input){there}, want: both},
+		"a check with a CronJob has a first run":            {world: []func(*Input){there}, want: both},
 		"the runs by schedule are suspended by default":     {spec: "suspend: true,", want: []string{"CronJob suspended"}},
 		"no first run is wanted":                            {spec: "runAfterCreation: false,", want: []string{"CronJob"}},
 		"the first run is under way":                        {world: []func(*Input){there, func(in *Input) { in.Jobs = make([]batchv1.Job, 1) }}, want: []string{"CronJob"}},
@@ -120,7 +120,7 @@ func TestWhenACheckRuns(t *testing.T) {
 		"a check before it is complete":                     {world: []func(*Input){has("", "k8sJobsStatus: {lastJobStatus: Complete}")}, want: first},
 		"a check before it runs by schedule only":           {world: []func(*Input){has("runAfterCreation: false", "")}, want: first},
 		"a check of Slurm jobs before it is judged by them": {world: []func(*Input){has("checkType: slurmJob", "k8sJobsStatus: {lastJobStatus: Complete}, slurmJobsStatus: {lastRunStatus: Failed}")}, want: waiting, waits: `ActiveCheck other has not completed, its last run is "Failed"`},
-		"and may be complete":                               {world: []func(*Input){there, has("checkType: slurmJob", "slurmJobsStatus: {lastRunStatus: Complete}")}, want: both},
+		"a check of Slurm jobs before it is complete":       {world: []func(*Input){there, has("checkType: slurmJob", "slurmJobsStatus: {lastRunStatus: Complete}")}, want: both},
 		"a check before it fails after the first run":       {world: []func(*Input){there, has("", "k8sJobsStatus: {lastJobStatus: Failed}"), func(in *Input) { in.Jobs = make([]batchv1.Job, 1) }}, want: []string{"CronJob"}, waits: `ActiveCheck other has not completed, its last run is "Failed"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestChecksThatWaitForEachOtherAreRefused(t *testing.T) {
 	}{
 		"a check depends on itself":         {dependsOn: map[string]string{"disk": "disk"}, want: "disk -> disk"},
 		"two checks depend on each other":   {dependsOn: map[string]string{"disk": "a", "a": "disk"}, want: "disk -> a -> disk"},
-		"so do three":                       {dependsOn: map[string]string{"disk": "a", "a": "b", "b": "disk"}, want: "disk -> a -> b -> disk"},
+		"three checks depend on each other": {dependsOn: map[string]string{"disk": "a", "a": "b", "b": "disk"}, want: "disk -> a -> b -> disk"},
 		"one of two ways is a cycle":        {dependsOn: map[string]string{"disk": "a b", "a": "", "b": "a disk"}, want: "disk -> b -> disk"},
 		"a check waits for others' cycle":   {dependsOn: map[string]string{"disk": "a", "a": "b", "b": "a"}},
 		"two ways to one check are no such": {dependsOn: map[string]string{"disk": "a b", "a": "c", "b": "c", "c": ""}},

@@ -39,22 +39,22 @@ func TestWhatIsDoneNextAboutARun(t *testing.T) {
 		change []func(*RunFacts)
 		want   Step
 	}{
-		"jobs are missing":                             {want: StepSubmit},
-		"the run has not begun":                        {change: []func(*RunFacts){func(f *RunFacts) { f.Job.Status.StartTime = nil }}, want: StepBegin},
-		"it begins although Slurm is away":             {change: []func(*RunFacts){away, func(f *RunFacts) { f.Job.Status.StartTime = nil }}, want: StepBegin},
-		"Slurm is away":                                {change: []func(*RunFacts){away}, want: StepWait},
-		"Slurm is away for too long":                   {change: []func(*RunFacts){away, late}, want: StepGiveUp},
-		"another process may have submitted jobs":      {change: []func(*RunFacts){func(f *RunFacts) { f.Known = false }}, want: StepFind},
-		"which are looked for after the deadline":      {change: []func(*RunFacts){late, func(f *RunFacts) { f.Known = false }}, want: StepFind},
-		"the deadline is over":                         {change: []func(*RunFacts){late}, want: StepGiveUp},
-		"all jobs are submitted":                       {change: []func(*RunFacts){func(f *RunFacts) { f.Job.Annotations = map[string]string{AnnotationSlurmJobs: "17"} }, late, away}, want: StepFollow},
-		"there was nothing to submit":                  {change: []func(*RunFacts){func(f *RunFacts) { f.Job.Annotations = map[string]string{AnnotationSlurmJobs: ""} }}, want: StepFollow},
-		"it is complete":                               {change: []func(*RunFacts){ended("Complete")}},
-		"it has failed":                                {change: []func(*RunFacts){ended("Failed")}},
-		"it is being deleted":                          {change: []func(*RunFacts){func(f *RunFacts) { f.Job.DeletionTimestamp = f.Job.Status.StartTime }}},
-		"it is suspended":                              {change: []func(*RunFacts){func(f *RunFacts) { f.Job.Spec.Suspend = new(true) }}},
-		"the Job controller of Kubernetes has the Job": {change: []func(*RunFacts){func(f *RunFacts) { f.Job.Spec.ManagedBy = nil }}},
-		"somebody else has":                            {change: []func(*RunFacts){func(f *RunFacts) { f.Job.Spec.ManagedBy = new("example.com/other") }}},
+		"jobs are missing":                                         {want: StepSubmit},
+		"the run has not begun":                                    {change: []func(*RunFacts){func(f *RunFacts) { f.Job.Status.StartTime = nil }}, want: StepBegin},
+		"the run begins although Slurm is away":                    {change: []func(*RunFacts){away, func(f *RunFacts) { f.Job.Status.StartTime = nil }}, want: StepBegin},
+		"Slurm is away":                                            {change: []func(*RunFacts){away}, want: StepWait},
+		"Slurm is away for too long":                               {change: []func(*RunFacts){away, late}, want: StepGiveUp},
+		"another process may have submitted jobs":                  {change: []func(*RunFacts){func(f *RunFacts) { f.Known = false }}, want: StepFind},
+		"another process's jobs are looked for after the deadline": {change: []func(*RunFacts){late, func(f *RunFacts) { f.Known = false }}, want: StepFind},
+		"the deadline is over":                                     {change: []func(*RunFacts){late}, want: StepGiveUp},
+		"all jobs are submitted":                                   {change: []func(*RunFacts){func(f *RunFacts) { f.Job.Annotations = map[string]string{AnnotationSlurmJobs: "17"} }, late, away}, want: StepFollow},
+		"there was nothing to submit":                              {change: []func(*RunFacts){func(f *RunFacts) { f.Job.Annotations = map[string]string{AnnotationSlurmJobs: ""} }}, want: StepFollow},
+		"the run is complete":                                      {change: []func(*RunFacts){ended("Complete")}},
+		"the run has failed":                                       {change: []func(*RunFacts){ended("Failed")}},
+		"the run is being deleted":                                 {change: []func(*RunFacts){func(f *RunFacts) { f.Job.DeletionTimestamp = f.Job.Status.StartTime }}},
+		"the run is suspended":                                     {change: []func(*RunFacts){func(f *RunFacts) { f.Job.Spec.Suspend = new(true) }}},
+		"the Job controller of Kubernetes has the Job":             {change: []func(*RunFacts){func(f *RunFacts) { f.Job.Spec.ManagedBy = nil }}},
+		"somebody else has the Job":                                {change: []func(*RunFacts){func(f *RunFacts) { f.Job.Spec.ManagedBy = new("example.com/other") }}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := RunFacts{Job: aRun(t, ""), Now: began.Add(time.Minute - time.Second), Reachable: true, Known: true}

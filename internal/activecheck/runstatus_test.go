@@ -28,20 +28,20 @@ func TestHowARunWent(t *testing.T) {
 		job    string
 		active int32
 	}{
-		"its jobs are being submitted":             {ids: "-", want: "InProgress"},
-		"its job runs":                             {ids: "17", want: "InProgress", active: 1},
-		"one of three jobs has failed":             {ids: "17,18,19", ended: "18=FAILED", want: "InProgress", active: 2},
-		"its job is complete":                      {ids: "17", ended: "17=COMPLETED", want: "Complete", job: "Complete SlurmJobsCompleted: Slurm job 17 is COMPLETED"},
-		"one of many fails":                        {ids: "17,18,19", ended: "17=COMPLETED 18=FAILED/NonZeroExitCode 19=COMPLETED", want: "Failed", job: "Failed SlurmJobsFailed: 2 Slurm jobs are COMPLETED, the first is 17; Slurm job 18 is FAILED"},
-		"a failure comes before an error":          {ids: "17,18", ended: "17=NODE_FAIL 18=FAILED", want: "Failed", job: "Failed SlurmJobsFailed: Slurm job 17 is NODE_FAIL; Slurm job 18 is FAILED"},
-		"a job that loses its node is an error":    {ids: "17", ended: "17=NODE_FAIL", want: "Error", job: "Failed SlurmJobsError: Slurm job 17 is NODE_FAIL"},
-		"so is one whose time is over":             {ids: "17", ended: "17=TIMEOUT/TimeLimit", want: "Error", job: "Failed SlurmJobsError: Slurm job 17 is TIMEOUT"},
-		"so is one that slurmctld has forgotten":   {ids: "17", ended: "17=UNKNOWN/SlurmctldHasForgottenIt", want: "Error", job: "Failed SlurmJobsError: Slurm job 17 is UNKNOWN"},
-		"an error comes before a cancelled job":    {ids: "17,18", ended: "17=CANCELLED 18=TIMEOUT", want: "Error", job: "Failed SlurmJobsError: Slurm job 17 is CANCELLED; Slurm job 18 is TIMEOUT"},
-		"a cancelled job":                          {ids: "17", ended: "17=CANCELLED", want: "Cancelled", job: "Failed SlurmJobsCancelled: Slurm job 17 is CANCELLED"},
-		"a job is refused":                         {ids: "", refused: "no such partition", want: "Error", job: "Failed SlurmJobsError: not submitted: no such partition"},
-		"a job is refused, and another one is not": {ids: "17", ended: "17=COMPLETED", refused: "for node b: busy", want: "Error", job: "Failed SlurmJobsError: Slurm job 17 is COMPLETED; not submitted: for node b: busy"},
-		"no worker is healthy":                     {ids: "", want: "Skipped", job: "Failed SlurmJobsSkipped: no worker is healthy, so that no Slurm job was submitted"},
+		"the jobs of the run are being submitted":        {ids: "-", want: "InProgress"},
+		"the job of the run runs":                        {ids: "17", want: "InProgress", active: 1},
+		"one of three jobs has failed":                   {ids: "17,18,19", ended: "18=FAILED", want: "InProgress", active: 2},
+		"the job of the run is complete":                 {ids: "17", ended: "17=COMPLETED", want: "Complete", job: "Complete SlurmJobsCompleted: Slurm job 17 is COMPLETED"},
+		"one of many jobs fails":                         {ids: "17,18,19", ended: "17=COMPLETED 18=FAILED/NonZeroExitCode 19=COMPLETED", want: "Failed", job: "Failed SlurmJobsFailed: 2 Slurm jobs are COMPLETED, the first is 17; Slurm job 18 is FAILED"},
+		"a failure comes before an error":                {ids: "17,18", ended: "17=NODE_FAIL 18=FAILED", want: "Failed", job: "Failed SlurmJobsFailed: Slurm job 17 is NODE_FAIL; Slurm job 18 is FAILED"},
+		"a job that loses its node is an error":          {ids: "17", ended: "17=NODE_FAIL", want: "Error", job: "Failed SlurmJobsError: Slurm job 17 is NODE_FAIL"},
+		"a job whose time is over is an error":           {ids: "17", ended: "17=TIMEOUT/TimeLimit", want: "Error", job: "Failed SlurmJobsError: Slurm job 17 is TIMEOUT"},
+		"a job that slurmctld has forgotten is an error": {ids: "17", ended: "17=UNKNOWN/SlurmctldHasForgottenIt", want: "Error", job: "Failed SlurmJobsError: Slurm job 17 is UNKNOWN"},
+		"an error comes before a cancelled job":          {ids: "17,18", ended: "17=CANCELLED 18=TIMEOUT", want: "Error", job: "Failed SlurmJobsError: Slurm job 17 is CANCELLED; Slurm job 18 is TIMEOUT"},
+		"a job is cancelled":                             {ids: "17", ended: "17=CANCELLED", want: "Cancelled", job: "Failed SlurmJobsCancelled: Slurm job 17 is CANCELLED"},
+		"a job is refused":                               {ids: "", refused: "no such partition", want: "Error", job: "Failed SlurmJobsError: not submitted: no such partition"},
+		"a job is refused, and another one is not":       {ids: "17", ended: "17=COMPLETED", refused: "for node b: busy", want: "Error", job: "Failed SlurmJobsError: Slurm job 17 is COMPLETED; not submitted: for node b: busy"},
+		"no worker is healthy":                           {ids: "", want: "Skipped", job: "Failed SlurmJobsSkipped: no worker is healthy, so that no Slurm job was submitted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := aRun(t, "")

@@ -18,13 +18,13 @@ func TestFeaturesOfSomeWorkers(t *testing.T) {
 		features, problem, note string
 		want                    []string
 	}{
-		"none":                         {features: `[]`},
-		"some nodes":                   {features: `[{name: fast, hostlistExpr: "worker-[0-2,5]", nodesetName: quick}]`, want: []string{"fast=worker-[0-2,5]"}},
-		"one feature at two places":    {features: `[{name: b, hostlistExpr: worker-7}, {name: a.b-c, hostlistExpr: worker-1}, {name: b, hostlistExpr: worker-6}]`, want: []string{"a.b-c=worker-1", "b=worker-[6-7]"}},
-		"nodes of others are left out": {features: `[{name: a, hostlistExpr: "big-[0-9],worker-1,worker-02,worker-x"}]`, want: []string{"a=worker-1"}},
-		"no node of these":             {features: `[{name: a, hostlistExpr: big-1}]`, note: "spec.workerFeatures[0].hostlistExpr: none of its nodes"},
-		"no host list":                 {features: `[{name: a, hostlistExpr: "worker-[0"}]`, problem: "spec.workerFeatures[0].hostlistExpr"},
-		"too many":                     {features: `[{name: a, hostlistExpr: "worker-[0-99999999]"}]`, problem: "spec.workerFeatures[0].hostlistExpr"},
+		"no feature is asked for":                  {features: `[]`},
+		"a feature is that of some nodes":          {features: `[{name: fast, hostlistExpr: "worker-[0-2,5]", nodesetName: quick}]`, want: []string{"fast=worker-[0-2,5]"}},
+		"a feature has nodes at two places":        {features: `[{name: b, hostlistExpr: worker-7}, {name: a.b-c, hostlistExpr: worker-1}, {name: b, hostlistExpr: worker-6}]`, want: []string{"a.b-c=worker-1", "b=worker-[6-7]"}},
+		"nodes of others are left out":             {features: `[{name: a, hostlistExpr: "big-[0-9],worker-1,worker-02,worker-x"}]`, want: []string{"a=worker-1"}},
+		"a feature has no node of these workers":   {features: `[{name: a, hostlistExpr: big-1}]`, note: "spec.workerFeatures[0].hostlistExpr: none of its nodes"},
+		"a feature without a host list is refused": {features: `[{name: a, hostlistExpr: "worker-[0"}]`, problem: "spec.workerFeatures[0].hostlistExpr"},
+		"a feature of too many nodes is refused":   {features: `[{name: a, hostlistExpr: "worker-[0-99999999]"}]`, problem: "spec.workerFeatures[0].hostlistExpr"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := Cluster(load(t).cluster(t, `{slurmNodes: {worker: {size: 1}}, workerFeatures: `+test.features+`}`))

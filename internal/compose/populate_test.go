@@ -70,15 +70,15 @@ func TestTheJobThatFillsTheJail(t *testing.T) {
 		awaited bool
 		reason  string
 	}{
-		"the first":                        {job: "none", want: "made", awaited: true, reason: "Populating"},
-		"one under way":                    {want: "kept", awaited: true, reason: "Populating"},
-		"one that is complete":             {job: batchv1.JobComplete, want: "kept", reason: "Populated"},
-		"one that has failed":              {job: batchv1.JobFailed, want: "kept", awaited: true, reason: "Failed"},
-		"another image before it is there": {job: batchv1.JobFailed, change: func(c *nebiusv1.SlurmCluster) { c.Spec.PopulateJail.Image = "x" }, want: "made", awaited: true, reason: "Populating"},
-		"another image for a jail that is filled": {
+		"the first Job is made":                                    {job: "none", want: "made", awaited: true, reason: "Populating"},
+		"a Job under way is kept":                                  {want: "kept", awaited: true, reason: "Populating"},
+		"a Job that is complete is kept":                           {job: batchv1.JobComplete, want: "kept", reason: "Populated"},
+		"a Job that has failed is kept":                            {job: batchv1.JobFailed, want: "kept", awaited: true, reason: "Failed"},
+		"another image makes another Job before the jail is there": {job: batchv1.JobFailed, change: func(c *nebiusv1.SlurmCluster) { c.Spec.PopulateJail.Image = "x" }, want: "made", awaited: true, reason: "Populating"},
+		"another image leaves a jail that is filled alone": {
 			job: batchv1.JobComplete, change: func(c *nebiusv1.SlurmCluster) { c.Spec.PopulateJail.Image = "x" }, want: "kept", reason: "Populated",
 		},
-		"another mount point while pods run": {
+		"another mount point makes another Job while pods run": {
 			job: batchv1.JobComplete, users: 3, want: "made", reason: "Populating", change: func(c *nebiusv1.SlurmCluster) {
 				c.Spec.SlurmNodes.Worker.Volumes.JailSubMounts = []nebiusv1.NodeVolumeMount{{Name: "d", MountPath: "/mnt/jail.upper/d", VolumeSourceName: "jail"}}
 			},
@@ -88,8 +88,8 @@ func TestTheJobThatFillsTheJail(t *testing.T) {
 				c.Spec.VolumeSources[0].RawExtension = embedded.From(map[string]any{"nfs": map[string]any{"server": "nas", "path": "/other"}})
 			},
 		},
-		"overwrite without pods": {job: batchv1.JobComplete, change: func(c *nebiusv1.SlurmCluster) { c.Spec.PopulateJail.Overwrite = true }, want: "made", reason: "Populating"},
-		"overwrite while pods run": {
+		"overwrite makes another Job without pods": {job: batchv1.JobComplete, change: func(c *nebiusv1.SlurmCluster) { c.Spec.PopulateJail.Overwrite = true }, want: "made", reason: "Populating"},
+		"overwrite waits while pods run": {
 			job: batchv1.JobComplete, users: 1, change: func(c *nebiusv1.SlurmCluster) { c.Spec.PopulateJail.Overwrite = true }, want: "kept", reason: "Waiting",
 		},
 		"maintenance that overwrites begins with deleting the Job": {
@@ -98,27 +98,27 @@ func TestTheJobThatFillsTheJail(t *testing.T) {
 				c.Status.Conditions = append(c.Status.Conditions, metav1.Condition{Type: nebiusv1.ConditionPopulateJailMode, Reason: "none"})
 			},
 		},
-		"and makes another": {job: "none", change: func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = overwriting }, want: "made", reason: "Populating"},
-		"when pods have ended": {
+		"maintenance that overwrites makes another Job": {job: "none", change: func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = overwriting }, want: "made", reason: "Populating"},
+		"maintenance that overwrites waits until pods have ended": {
 			job: "none", users: 1, change: func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = overwriting }, want: "gone", reason: "Waiting",
 		},
-		"maintenance leaves it alone": {
+		"maintenance leaves the Job alone": {
 			job: batchv1.JobComplete, change: func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = nebiusv1.MaintenanceDownscale }, want: "kept", reason: "Populated",
 		},
-		"maintenance makes none": {job: "none", change: func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = nebiusv1.MaintenanceDownscale }, want: "gone", reason: "Waiting"},
-		"maintenance deletes it": {
+		"maintenance makes no Job": {job: "none", change: func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = nebiusv1.MaintenanceDownscale }, want: "gone", reason: "Waiting"},
+		"maintenance deletes the Job": {
 			job: batchv1.JobComplete, change: func(c *nebiusv1.SlurmCluster) {
 				c.Spec.Maintenance = nebiusv1.MaintenanceDownscaleAndDeletePopulateJail
 			}, want: "gone", reason: "Waiting",
 		},
-		"it is skipped while one is under way": {
+		"the jail is skipped while a Job is under way": {
 			change: func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = nebiusv1.MaintenanceSkipPopulateJail }, want: "kept", awaited: true, reason: "Skipped",
 		},
-		"it is skipped after one has failed": {
+		"the jail is skipped after a Job has failed": {
 			job: batchv1.JobFailed, change: func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = nebiusv1.MaintenanceSkipPopulateJail }, want: "kept", reason: "Skipped",
 		},
-		"it is skipped": {job: "none", change: func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = nebiusv1.MaintenanceSkipPopulateJail }, want: "gone", reason: "Skipped"},
-		"it was filled once, and the Job is gone": {
+		"the jail is skipped": {job: "none", change: func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = nebiusv1.MaintenanceSkipPopulateJail }, want: "gone", reason: "Skipped"},
+		"a jail that was filled once gets another Job when the first one is gone": {
 			job: "none", change: jailIsFilled, want: "made", reason: "Populating",
 		},
 	} {

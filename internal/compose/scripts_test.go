@@ -29,21 +29,21 @@ spec:
 `
 	d := load(t)
 	for name, c := range map[string]struct{ prolog, health, mount, jail, want string }{
-		"the ConfigMap of the login pods, for a prolog": {prolog: "/opt/slurm_scripts/prolog.sh", want: "slurm-scripts=/opt/slurm_scripts/"},
-		"in the jail as well, where TaskProlog runs": {
+		"a prolog has the ConfigMap of the login pods": {prolog: "/opt/slurm_scripts/prolog.sh", want: "slurm-scripts=/opt/slurm_scripts/"},
+		"a prolog has the ConfigMap in the jail as well, where TaskProlog runs": {
 			prolog: "/opt/slurm_scripts/prolog.sh", jail: "jail: {nfs: {server: s, path: /}}, ", want: "slurm-scripts=/opt/slurm_scripts/ slurm-scripts=/mnt/jail.upper/opt/slurm_scripts in-memory=/mnt/jail.upper/mnt/memory",
 		},
-		"and for a health check":                {health: "/opt/slurm_scripts/hc.sh", want: "slurm-scripts=/opt/slurm_scripts/"},
-		"not where no script is":                {prolog: "/etc/slurm/prolog.sh"},
-		"not for a neighbour of the directory":  {prolog: "/opt/slurm_scripts2/prolog.sh"},
-		"no volume of users, whatever is on it": {prolog: "/home/prolog.sh"},
-		"not where the NodeSet has something there": {
+		"a health check has the ConfigMap of the login pods":        {health: "/opt/slurm_scripts/hc.sh", want: "slurm-scripts=/opt/slurm_scripts/"},
+		"a prolog elsewhere has no ConfigMap":                       {prolog: "/etc/slurm/prolog.sh"},
+		"a prolog in a neighbour of the directory has no ConfigMap": {prolog: "/opt/slurm_scripts2/prolog.sh"},
+		"a volume of users is not mounted, whatever is on it":       {prolog: "/home/prolog.sh"},
+		"a directory where the NodeSet has something stays as it is": {
 			prolog: "/opt/slurm_scripts/prolog.sh", mount: "{name: m, mountPath: /opt/slurm_scripts, volumeSource: {emptyDir: {}}}", want: "m=/opt/slurm_scripts",
 		},
-		"not where the NodeSet has something above": {
+		"a directory above which the NodeSet has something stays as it is": {
 			prolog: "/opt/slurm_scripts/prolog.sh", mount: "{name: m, mountPath: /opt, volumeSource: {emptyDir: {}}}", want: "m=/opt",
 		},
-		"not where the name is taken": {
+		"a volume whose name is taken is not mounted": {
 			prolog: "/opt/slurm_scripts/prolog.sh", mount: "{name: slurm-scripts, mountPath: /m, volumeSource: {emptyDir: {}}}", want: "slurm-scripts=/m",
 		},
 	} {

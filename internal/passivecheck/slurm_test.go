@@ -108,14 +108,14 @@ func TestTheJobOfAnEnvironment(t *testing.T) {
 		want              *Job
 		fails             string
 	}{
-		{"no job", "SLURMD_NODENAME=x", nil, ""},
+		{"the environment has no job", "SLURMD_NODENAME=x", nil, ""},
 		{"a CPU job", "SLURM_JOB_ID=7 SLURM_JOB_UID=1000 SLURM_JOB_GID=100", &Job{ID: 7, UID: 1000, GID: 100}, ""},
 		{"a job with GPUs", "SLURM_JOB_ID=7 SLURM_JOB_GPUS=0,2-4", &Job{ID: 7, GPUs: []int{0, 2, 3, 4}}, ""},
 		{"a job that wants no checks", "SLURM_JOB_ID=7 SLURM_JOB_COMMENT=skip_checks", &Job{ID: 7, Comment: "skip_checks"}, ""},
-		{"no number", "SLURM_JOB_ID=../7", nil, "SLURM_JOB_ID"},
-		{"a negative user", "SLURM_JOB_ID=7 SLURM_JOB_UID=-1", nil, "SLURM_JOB_UID"},
-		{"names of GPUs", "SLURM_JOB_ID=7 SLURM_JOB_GPUS=GPU-1", nil, "SLURM_JOB_GPUS"},
-		{"too many GPUs", "SLURM_JOB_ID=7 SLURM_JOB_GPUS=0-65535", nil, "SLURM_JOB_GPUS"},
+		{"the id of the job is no number", "SLURM_JOB_ID=../7", nil, "SLURM_JOB_ID"},
+		{"the user of the job is negative", "SLURM_JOB_ID=7 SLURM_JOB_UID=-1", nil, "SLURM_JOB_UID"},
+		{"the GPUs of the job have names", "SLURM_JOB_ID=7 SLURM_JOB_GPUS=GPU-1", nil, "SLURM_JOB_GPUS"},
+		{"the job has too many GPUs", "SLURM_JOB_ID=7 SLURM_JOB_GPUS=0-65535", nil, "SLURM_JOB_GPUS"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			environment := map[string]string{}

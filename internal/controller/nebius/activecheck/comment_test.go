@@ -45,13 +45,13 @@ func TestACheckCommentsOnAWorker(t *testing.T) {
 		}{
 			{"a success with nothing to take away does nothing", checks.NodeReaction{Node: "w-0", Uncomment: true}, 0, 0, ""},
 			{"a failure is noted", checks.NodeReaction{Node: "w-0", Comment: failed}, 1, 0, failed},
-			{"once", checks.NodeReaction{Node: "w-0", Comment: failed}, 0, 0, failed},
-			{"a reaction without a comment leaves it", checks.NodeReaction{Node: "w-0", Drain: "x"}, 0, 0, failed},
-			{"a success takes it away", checks.NodeReaction{Node: "w-0", Uncomment: true}, 1, 0, ""},
-			{"what another check has noted", checks.NodeReaction{Node: "w-0", Comment: other}, 1, 0, other},
-			{"stays", checks.NodeReaction{Node: "w-0", Uncomment: true}, 0, 0, other},
+			{"a failure is noted once", checks.NodeReaction{Node: "w-0", Comment: failed}, 0, 0, failed},
+			{"a reaction without a comment leaves the note", checks.NodeReaction{Node: "w-0", Drain: "x"}, 0, 0, failed},
+			{"a success takes the note away", checks.NodeReaction{Node: "w-0", Uncomment: true}, 1, 0, ""},
+			{"a failure of another check is noted", checks.NodeReaction{Node: "w-0", Comment: other}, 1, 0, other},
+			{"a success leaves what another check has noted", checks.NodeReaction{Node: "w-0", Uncomment: true}, 0, 0, other},
 			{"a node that is no worker is told of", checks.NodeReaction{Node: "elsewhere", Comment: failed}, 0, 1, other},
-			{"and has nothing to take away", checks.NodeReaction{Node: "elsewhere", Uncomment: true}, 0, 0, other},
+			{"a node that is no worker has nothing to take away", checks.NodeReaction{Node: "elsewhere", Uncomment: true}, 0, 0, other},
 		} {
 			if did, left := w.says(step.n); did != step.did || left != step.left || w.commentOf() != step.want {
 				t.Errorf("%s: did %d, left %d; the pod says %q", step.name, did, left, w.commentOf())
