@@ -55,19 +55,19 @@ func TestAMeasurementOfEphemeralStorage(t *testing.T) {
 		want   health.Storage
 		reason string
 	}{
-		"little is used":                              {unknown, health.StorageUse{Used: 100, Limit: limit, Known: true}, free, ""},
-		"exactly the upper threshold is used":         {free, health.StorageUse{Used: 850, Limit: limit, Known: true}, free, ""},
-		"more is used":                                {free, health.StorageUse{Used: 851, Limit: limit, Known: true}, full, "[user_problem] pod_ephemeral_storage 85 % of its limit used"},
-		"still more is used, of which nobody is told": {full, health.StorageUse{Used: 990, Limit: limit, Known: true}, full, "[user_problem] pod_ephemeral_storage 85 % of its limit used"},
-		"more than the limit is used":                 {free, health.StorageUse{Used: math.MaxUint64, Limit: 1, Known: true}, health.Storage{Full: node.Yes, Percent: 100, Resume: 80}, "[user_problem] pod_ephemeral_storage 100 % "},
-		"it is full, and between the two":             {full, health.StorageUse{Used: 820, Limit: limit, Known: true}, full, "[user_problem] pod_ephemeral_storage 85 % "},
-		"it is full, and at the lower one":            {full, health.StorageUse{Used: 800, Limit: limit, Known: true}, full, "[user_problem] pod_ephemeral_storage 85 % "},
-		"it is full, and below the lower one":         {full, health.StorageUse{Used: 799, Limit: limit, Known: true}, free, ""},
-		"it is not full, and between the two":         {free, health.StorageUse{Used: 820, Limit: limit, Known: true}, free, ""},
-		"nobody knows what was before":                {unknown, health.StorageUse{Used: 820, Limit: limit, Known: true}, unknown, ""},
-		"the kubelet does not answer":                 {full, health.StorageUse{Limit: limit}, full, "[user_problem] pod_ephemeral_storage 85 % "},
-		"the pod has no limit":                        {full, health.StorageUse{Used: 5, Known: true}, free, ""},
-		"nothing was known, and nobody answers":       {unknown, health.StorageUse{Limit: limit}, unknown, ""},
+		"little is used":                      {unknown, health.StorageUse{Used: 100, Limit: limit, Known: true}, free, ""},
+		"exactly the upper threshold is used": {free, health.StorageUse{Used: 850, Limit: limit, Known: true}, free, ""},
+		"more is used":                        {free, health.StorageUse{Used: 851, Limit: limit, Known: true}, full, "[user_problem] pod_ephemeral_storage 85 % of its limit used"},
+		"more is used than before, of which nobody is told":          {full, health.StorageUse{Used: 990, Limit: limit, Known: true}, full, "[user_problem] pod_ephemeral_storage 85 % of its limit used"},
+		"more than the limit is used":                                {free, health.StorageUse{Used: math.MaxUint64, Limit: 1, Known: true}, health.Storage{Full: node.Yes, Percent: 100, Resume: 80}, "[user_problem] pod_ephemeral_storage 100 % "},
+		"the pod is full, and its use is between the thresholds":     {full, health.StorageUse{Used: 820, Limit: limit, Known: true}, full, "[user_problem] pod_ephemeral_storage 85 % "},
+		"the pod is full, and its use is at the lower threshold":     {full, health.StorageUse{Used: 800, Limit: limit, Known: true}, full, "[user_problem] pod_ephemeral_storage 85 % "},
+		"the pod is full, and its use is below the lower threshold":  {full, health.StorageUse{Used: 799, Limit: limit, Known: true}, free, ""},
+		"the pod is not full, and its use is between the thresholds": {free, health.StorageUse{Used: 820, Limit: limit, Known: true}, free, ""},
+		"nobody knows what was before":                               {unknown, health.StorageUse{Used: 820, Limit: limit, Known: true}, unknown, ""},
+		"the kubelet does not answer":                                {full, health.StorageUse{Limit: limit}, full, "[user_problem] pod_ephemeral_storage 85 % "},
+		"the pod has no limit":                                       {full, health.StorageUse{Used: 5, Known: true}, free, ""},
+		"nothing was known, and nobody answers":                      {unknown, health.StorageUse{Limit: limit}, unknown, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := thresholds().After(c.before, c.use)

@@ -34,7 +34,7 @@ func TestConfirmSeesWhatJustHappened(t *testing.T) {
 // A list that lacked a node by mistake stands for as long as nothing changes: Slurm answers that nothing did.
 func TestThatANodeIsAbsentIsToldByAList(t *testing.T) {
 	for name, look := range map[string]func(t *testing.T, l *Link) *Snapshot{
-		"which Confirm asks for": func(t *testing.T, l *Link) *Snapshot {
+		"Confirm asks for a list": func(t *testing.T, l *Link) *Snapshot {
 			t.Helper()
 			snapshot, err := l.Confirm(t.Context(), "worker-0", "late")
 			if err != nil {
@@ -42,7 +42,7 @@ func TestThatANodeIsAbsentIsToldByAList(t *testing.T) {
 			}
 			return snapshot
 		},
-		"and Relist": func(_ *testing.T, l *Link) *Snapshot {
+		"Relist asks for a list": func(_ *testing.T, l *Link) *Snapshot {
 			l.Relist()
 			after(1100 * time.Millisecond)
 			return l.Snapshot()

@@ -99,12 +99,12 @@ func TestWhichRecordsOfJobsAreRead(t *testing.T) {
 		states []rest.JobState
 		want   []int64
 	}{
-		{"those that have nodes come first", nil, slices.Concat(states("PENDING", 1, 2), states("RUNNING", 3)), []int64{3, 1, 2}},
+		{"jobs that have nodes come first", nil, slices.Concat(states("PENDING", 1, 2), states("RUNNING", 3)), []int64{3, 1, 2}},
 		{"tasks that wait are one record", nil, states("PENDING", 1, 1, 1), []int64{1}},
-		{"what is in another state", known("PENDING", time.Second, 1, 2), slices.Concat(states("RUNNING", 1), states("PENDING", 2)), []int64{1}},
-		{"then what was read longest ago", known("RUNNING", time.Minute, 1, 2), states("RUNNING", 1, 2, 3), []int64{3, 2, 1}},
-		{"all that are new", known("RUNNING", time.Minute, many[:100]...), states("RUNNING", many...), many[100:]},
-		{"some of those that were read before", known("RUNNING", time.Minute, many...), states("RUNNING", many...), last},
+		{"jobs in another state than before are read", known("PENDING", time.Second, 1, 2), slices.Concat(states("RUNNING", 1), states("PENDING", 2)), []int64{1}},
+		{"jobs that were read longest ago come next", known("RUNNING", time.Minute, 1, 2), states("RUNNING", 1, 2, 3), []int64{3, 2, 1}},
+		{"all jobs that are new are read", known("RUNNING", time.Minute, many[:100]...), states("RUNNING", many...), many[100:]},
+		{"some of the jobs that were read before are read", known("RUNNING", time.Minute, many...), states("RUNNING", many...), last},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

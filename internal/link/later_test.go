@@ -219,10 +219,10 @@ func TestADrainThatTheCommentNotesIsEnded(t *testing.T) {
 		write   func(l *Link, done func(error))
 		held    bool
 	}{
-		"the noted one":                {nil, noted, false},
-		"not by who does not ask that": {nil, func(l *Link, done func(error)) { l.UndrainLater(context.Background(), "worker-0", time.Time{}, done) }, true},
-		"not another one":              {func(s *fake.Slurm) error { return s.Update("root", "worker-0", "DRAIN", "bad disk") }, noted, true},
-		"nor one for the same reason that is newer": {func(s *fake.Slurm) error {
+		"the drain that was noted is ended":             {nil, noted, false},
+		"a drain is not ended by who does not ask that": {nil, func(l *Link, done func(error)) { l.UndrainLater(context.Background(), "worker-0", time.Time{}, done) }, true},
+		"another drain is not ended":                    {func(s *fake.Slurm) error { return s.Update("root", "worker-0", "DRAIN", "bad disk") }, noted, true},
+		"a newer drain for the same reason is not ended": {func(s *fake.Slurm) error {
 			return errors.Join(s.Update("root", "worker-0", "DRAIN", "bad disk"), s.Update("root", "worker-0", "DRAIN", reason))
 		}, noted, true},
 	} {

@@ -32,14 +32,14 @@ func TestNodesAreFoundWhereTheLastListHasThem(t *testing.T) {
 		place    string
 		want     []string
 	}{
-		{"by an address", first, "10.0.0.1", []string{"worker-0"}},
-		{"by a host name that is not its name", first, "worker-1", []string{"other"}},
-		{"once where both are the same", first, "10.0.0.3", []string{"same"}},
-		{"not where none is", first, "worker-2", nil},
-		{"not where one was", moved, "10.0.0.1", nil},
-		{"where it is now", moved, "10.0.0.9", []string{"worker-0"}},
-		{"when nothing has changed since", same, "10.0.0.9", []string{"worker-0"}},
-		{"not in a snapshot without a list", &Snapshot{}, "10.0.0.1", nil},
+		{"a node is found by its address", first, "10.0.0.1", []string{"worker-0"}},
+		{"a node is found by a host name that is not its name", first, "worker-1", []string{"other"}},
+		{"a node whose host name is its address is found once", first, "10.0.0.3", []string{"same"}},
+		{"nothing is found where no node is", first, "worker-2", nil},
+		{"nothing is found where a node was before", moved, "10.0.0.1", nil},
+		{"a node is found where it is now", moved, "10.0.0.9", []string{"worker-0"}},
+		{"a node is found when nothing has changed since", same, "10.0.0.9", []string{"worker-0"}},
+		{"nothing is found in a snapshot without a list", &Snapshot{}, "10.0.0.1", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, at(tt.snapshot, tt.place)); diff != "" {

@@ -161,16 +161,16 @@ func TestNodesThatVanishWithMostOthersAreForgottenUntilTheyComeBack(t *testing.T
 		meant []string // deleted by the link before the last list
 		want  string
 	}{
-		{"none", []string{"a b c", "a b c"}, nil, ""},
-		{"a record that somebody deleted", []string{"a b c", "a b"}, nil, ""},
-		{"half of them", []string{"a b", "a"}, nil, ""},
-		{"most of them", []string{"a b c", "a"}, nil, "b c"},
-		{"all of them", []string{"a b c", ""}, nil, "a b c"},
-		{"whatever new nodes come meanwhile", []string{"a b c", "d e f g h i"}, nil, "a b c"},
-		{"and however many nodes slurm.conf names", []string{"a b c X Y Z", "X Y Z"}, nil, "a b c"},
-		{"those that come back are known again", []string{"a b c", "", "b"}, nil, "a c"},
-		{"and the others stay forgotten", []string{"a b c", "", "b", "b d e f"}, nil, "a c"},
-		{"those that were deleted on purpose are not forgotten", []string{"a b c", "a"}, []string{"b", "c"}, ""},
+		{"no node is forgotten while none vanishes", []string{"a b c", "a b c"}, nil, ""},
+		{"a record that somebody deleted is not forgotten", []string{"a b c", "a b"}, nil, ""},
+		{"half of the nodes are not forgotten when they vanish", []string{"a b", "a"}, nil, ""},
+		{"most of the nodes are forgotten when they vanish", []string{"a b c", "a"}, nil, "b c"},
+		{"all nodes are forgotten when they vanish", []string{"a b c", ""}, nil, "a b c"},
+		{"nodes are forgotten whatever new nodes come meanwhile", []string{"a b c", "d e f g h i"}, nil, "a b c"},
+		{"nodes are forgotten however many nodes slurm.conf names", []string{"a b c X Y Z", "X Y Z"}, nil, "a b c"},
+		{"nodes that come back are known again", []string{"a b c", "", "b"}, nil, "a c"},
+		{"nodes that do not come back stay forgotten", []string{"a b c", "", "b", "b d e f"}, nil, "a c"},
+		{"nodes that were deleted on purpose are not forgotten", []string{"a b c", "a"}, []string{"b", "c"}, ""},
 		{"a link that starts knows of nothing", []string{"a"}, nil, ""},
 	}
 	for _, tt := range tests {

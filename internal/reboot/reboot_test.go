@@ -80,9 +80,9 @@ func TestDecide(t *testing.T) {
 		},
 		{"the end of a pod is awaited without a word", Facts{Node: Node{Drain: draining, Cordoned: true}, Pods: []Pod{leaving}}, Next{Action: Wait}},
 		{"a node without pods to evict is tainted", Facts{Node: Node{Drain: draining, Cordoned: true}, Pods: []Pod{daemon}}, Next{Action: SetTaint, Marks: Marks{Tainted: true}}},
-		{"then it is drained", Facts{Node: Node{Drain: draining, Cordoned: true, Tainted: true}}, Next{Action: Tell, Drain: &drained}},
+		{"a tainted node without pods to evict is drained", Facts{Node: Node{Drain: draining, Cordoned: true, Tainted: true}}, Next{Action: Tell, Drain: &drained}},
 		{
-			"then it is drained, and reboots", Facts{Boot: "a", Node: Node{Drain: draining, Reboot: needReboot, Cordoned: true, Tainted: true, Marks: Marks{RebootFrom: "a"}}},
+			"a tainted node that is to be rebooted is drained, and reboots", Facts{Boot: "a", Node: Node{Drain: draining, Reboot: needReboot, Cordoned: true, Tainted: true, Marks: Marks{RebootFrom: "a"}}},
 			Next{Action: Tell, Drain: &drained, Reboot: &rebooting, Marks: Marks{RebootFrom: "a"}},
 		},
 		{
@@ -95,7 +95,7 @@ func TestDecide(t *testing.T) {
 			Next{Action: Tell, Reboot: &rebooting, Marks: Marks{RebootFrom: "a"}},
 		},
 		{
-			"then it reboots", Facts{Boot: "a", Node: Node{Drain: drained, Reboot: rebooting, Cordoned: true, Tainted: true, Marks: Marks{RebootFrom: "a"}}},
+			"a drained node that says that it reboots does so", Facts{Boot: "a", Node: Node{Drain: drained, Reboot: rebooting, Cordoned: true, Tainted: true, Marks: Marks{RebootFrom: "a"}}},
 			Next{Action: Reboot, Marks: Marks{RebootFrom: "a"}},
 		},
 		{
@@ -110,16 +110,16 @@ func TestDecide(t *testing.T) {
 			Next{Action: Tell, Reboot: &rebooted, Marks: Marks{Cordoned: true}},
 		},
 		{
-			"somebody else's reboot is one, too", Facts{Boot: "b", Node: Node{Drain: draining, Reboot: needReboot, Marks: Marks{RebootFrom: "a"}}},
+			"somebody else's reboot counts as one, too", Facts{Boot: "b", Node: Node{Drain: draining, Reboot: needReboot, Marks: Marks{RebootFrom: "a"}}},
 			Next{Action: Tell, Reboot: &rebooted},
 		},
 		{
 			"after a reboot the node comes back, if nobody else has asked for the drain", Facts{Boot: "b", Node: Node{Drain: drained, Reboot: rebooted, Cordoned: true, Tainted: true, Marks: Marks{DrainOwn: true, Cordoned: true, Tainted: true}}},
 			Next{Action: Release, Marks: Marks{DrainOwn: true}},
 		},
-		{"then it says so", Facts{Node: Node{Drain: drained, Reboot: rebooted, Marks: Marks{DrainOwn: true}}}, Next{Action: Tell, Drain: &undrained}},
+		{"a node that comes back after a reboot says so", Facts{Node: Node{Drain: drained, Reboot: rebooted, Marks: Marks{DrainOwn: true}}}, Next{Action: Tell, Drain: &undrained}},
 		{
-			"after a reboot it stays drained, if somebody has asked for the drain", Facts{Boot: "b", Node: Node{Drain: drained, Reboot: rebooted, Cordoned: true, Tainted: true, Marks: all}},
+			"after a reboot the node stays drained, if somebody has asked for the drain", Facts{Boot: "b", Node: Node{Drain: drained, Reboot: rebooted, Cordoned: true, Tainted: true, Marks: all}},
 			Next{Action: Wait, Marks: all},
 		},
 		{"a request that is taken back leaves no mark", Facts{Node: Node{Marks: Marks{RebootFrom: "a"}}}, Next{Action: Tell}},

@@ -76,11 +76,11 @@ func TestTheJobsOfANodeWithAFlagThatIsNotKnownAreAskedFor(t *testing.T) {
 		protection worker.Protection
 		asks       bool
 	}{
-		"before a retired one goes":           {"IDLE DRAIN HIBERNATING", aPod(1, scaledIn), worker.Unprotected, true},
-		"not while it may get jobs":           {"IDLE HIBERNATING", aPod(1, scaledIn), worker.Unprotected, false},
-		"before a protection ends":            {"IDLE HIBERNATING", aPod(1, protected), worker.WhileBusy, true},
-		"and one that lasts until it drained": {"DOWN DRAIN HIBERNATING", aPod(1, cordoned, protected), worker.UntilDrained, true},
-		"not when its base is not known":      {"HIBERNATING DRAIN", aPod(1, scaledIn), worker.Unprotected, false},
+		"jobs are asked for before a retired worker goes":                                   {"IDLE DRAIN HIBERNATING", aPod(1, scaledIn), worker.Unprotected, true},
+		"jobs are not asked for while the node may get some":                                {"IDLE HIBERNATING", aPod(1, scaledIn), worker.Unprotected, false},
+		"jobs are asked for before a protection ends":                                       {"IDLE HIBERNATING", aPod(1, protected), worker.WhileBusy, true},
+		"jobs are asked for before a protection ends that lasts until the node has drained": {"DOWN DRAIN HIBERNATING", aPod(1, cordoned, protected), worker.UntilDrained, true},
+		"jobs are not asked for when the base of the node's state is not known":             {"HIBERNATING DRAIN", aPod(1, scaledIn), worker.Unprotected, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := worker.Worker{

@@ -22,16 +22,16 @@ func TestUnderWhichNameAWorkerHasRegistered(t *testing.T) {
 		pod  func(*corev1.Pod)
 		want string
 	}{
-		{name: "by the host name of the machine", node: rest.Node{Name: "ip-10-0-0-1", State: []string{"IDLE"}}, want: "ip-10-0-0-1"},
-		{name: "with a comment of ours about this pod", node: rest.Node{Name: "ip-10-0-0-1", State: []string{"MIXED"}, Comment: `{"podName":"w-0"}`}, want: "ip-10-0-0-1"},
-		{name: "another worker's node is not it", node: rest.Node{Name: "w-9", State: []string{"IDLE"}, Comment: `{"podName":"w-9"}`}},
-		{name: "nor one that does not respond", node: rest.Node{Name: "old", State: []string{"DOWN", "NOT_RESPONDING"}}},
-		{name: "nor one at another address", node: rest.Node{Name: "other", Address: "10.0.0.2", State: []string{"IDLE"}}},
-		{name: "from a network of its own", node: rest.Node{Name: "other", State: []string{"IDLE"}}, pod: podNetwork, want: "other"},
-		{name: "and from its host name, by an address of another family", node: rest.Node{Name: "other", Hostname: "w-0", Address: "fd00::1", State: []string{"IDLE"}},
+		{name: "a worker is found by the host name of the machine", node: rest.Node{Name: "ip-10-0-0-1", State: []string{"IDLE"}}, want: "ip-10-0-0-1"},
+		{name: "a worker is found by a comment of ours about this pod", node: rest.Node{Name: "ip-10-0-0-1", State: []string{"MIXED"}, Comment: `{"podName":"w-0"}`}, want: "ip-10-0-0-1"},
+		{name: "another worker's node is not found", node: rest.Node{Name: "w-9", State: []string{"IDLE"}, Comment: `{"podName":"w-9"}`}},
+		{name: "a node that does not respond is not found", node: rest.Node{Name: "old", State: []string{"DOWN", "NOT_RESPONDING"}}},
+		{name: "a node at another address is not found", node: rest.Node{Name: "other", Address: "10.0.0.2", State: []string{"IDLE"}}},
+		{name: "a worker on a network of its own is found by its address", node: rest.Node{Name: "other", State: []string{"IDLE"}}, pod: podNetwork, want: "other"},
+		{name: "a worker on a network of its own is found by its host name, with an address of another family", node: rest.Node{Name: "other", Hostname: "w-0", Address: "fd00::1", State: []string{"IDLE"}},
 			pod: podNetwork, want: "other"},
 		{name: "host names of machines are not only a pod's", node: rest.Node{Name: "other", Hostname: "ip-10-0-0-1.ec2.internal", Address: "10.0.0.2", State: []string{"IDLE"}}},
-		{name: "nor is another worker's node that has got its address", node: rest.Node{Name: "w-9", State: []string{"IDLE"}, Comment: `{"podName":"w-9"}`}, pod: podNetwork},
+		{name: "another worker's node that has got the address of the pod is not found", node: rest.Node{Name: "w-9", State: []string{"IDLE"}, Comment: `{"podName":"w-9"}`}, pod: podNetwork},
 		{name: "a pod without an address is nowhere", node: rest.Node{Name: "other", State: []string{"IDLE"}},
 			pod: func(p *corev1.Pod) { p.Status.PodIP = "" }},
 	}

@@ -19,16 +19,16 @@ func TestSinceWhenSlurmctldRuns(t *testing.T) {
 		edit func(c *slinkyv1beta1.Controller, p *corev1.Pod)
 		want time.Time
 	}{
-		"its container says so":     {func(*slinkyv1beta1.Controller, *corev1.Pod) {}, started},
-		"not while it does not run": {func(_ *slinkyv1beta1.Controller, p *corev1.Pod) { p.Status.ContainerStatuses[1].State.Running = nil }, time.Time{}},
-		"nor does another container": {func(_ *slinkyv1beta1.Controller, p *corev1.Pod) {
+		"the container of slurmctld says since when it runs": {func(*slinkyv1beta1.Controller, *corev1.Pod) {}, started},
+		"a container that does not run says nothing":         {func(_ *slinkyv1beta1.Controller, p *corev1.Pod) { p.Status.ContainerStatuses[1].State.Running = nil }, time.Time{}},
+		"another container says nothing": {func(_ *slinkyv1beta1.Controller, p *corev1.Pod) {
 			p.Status.ContainerStatuses = p.Status.ContainerStatuses[:1]
 		}, time.Time{}},
-		"nor when its kubelet is silent": {func(_ *slinkyv1beta1.Controller, p *corev1.Pod) {
+		"a container whose kubelet is silent says nothing": {func(_ *slinkyv1beta1.Controller, p *corev1.Pod) {
 			p.Status.Conditions[0].Status = corev1.ConditionFalse
 		}, time.Time{}},
-		"nor of one that runs elsewhere": {func(c *slinkyv1beta1.Controller, _ *corev1.Pod) { c.Spec.External = true }, time.Time{}},
-		"nor when a backup may have been in charge": {func(c *slinkyv1beta1.Controller, _ *corev1.Pod) {
+		"a slurmctld that runs elsewhere says nothing": {func(c *slinkyv1beta1.Controller, _ *corev1.Pod) { c.Spec.External = true }, time.Time{}},
+		"a slurmctld whose backup may have been in charge says nothing": {func(c *slinkyv1beta1.Controller, _ *corev1.Pod) {
 			c.Spec.HA = &slinkyv1beta1.ControllerHA{Enabled: true}
 		}, time.Time{}},
 	} {

@@ -203,9 +203,9 @@ func TestAWorkerThatWentBeforeTheCacheShowedItHasNoName(t *testing.T) {
 
 func TestWorkersOnTheHostNetworkAreCalledAfterTheirKubernetesNode(t *testing.T) {
 	for _, tt := range []struct{ name, bound, on, want string }{
-		{"the scheduler decides where one goes that may go anywhere", "", "", ""},
-		{"one of a Kubernetes node is called after it before it gets there", "a.example.org", "", "a.example.org"},
-		{"and where it has got to when it has", "", "b", "b"},
+		{"the scheduler decides where a worker goes that may go anywhere", "", "", ""},
+		{"a worker of a Kubernetes node is called after it before it gets there", "a.example.org", "", "a.example.org"},
+		{"a worker that may go anywhere is called after the Kubernetes node that it has got to", "", "b", "b"},
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "w-0"}, Spec: corev1.PodSpec{HostNetwork: true, Hostname: "gpu-0", NodeName: tt.on}}
 		if tt.bound != "" {
