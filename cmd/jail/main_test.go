@@ -19,17 +19,17 @@ func TestCommandLine(t *testing.T) {
 		err  string
 		said string
 	}{
-		"no command":                     {err: "no command is given", said: "Usage: jail COMMAND"},
-		"an unknown command":             {args: []string{"moutn"}, err: `there is no command "moutn"`, said: "mount"},
-		"help":                           {args: []string{"--help"}, err: flag.ErrHelp.Error(), said: "users"},
-		"help of a command":              {args: []string{"mount", "--help"}, err: flag.ErrHelp.Error(), said: "-upper directory"},
-		"a word too many":                {args: []string{"users", "now"}, err: `unexpected argument "now"`},
-		"lists for an image's own files": {args: []string{"users", "--listed", "/lists"}, err: "--listed needs --extrausers"},
-		"neither a jail nor lists":       {args: []string{"users", "--root", "", "--extrausers", "/users"}, err: "--root is empty, and there is no --listed"},
-		"lists that are not mounted":     {args: []string{"users", "--root", "", "--extrausers", "/users", "--listed", "/nowhere"}, err: "opening the lists of users: open /nowhere"},
-		"a home of nobody":               {args: []string{"home", "--root", "/", "--path", "/home/nobody"}, err: "making the home /home/nobody: uid 0, gid 0 are not a user's"},
-		"a bind that is no path":         {args: []string{"mount", "--bind", "spool"}, err: "must be absolute"},
-		"a jail that is not mounted":     {args: []string{"mount", "--root", "/nowhere"}, err: "nothing is mounted at /nowhere, where the volume of the jail should be"},
+		"no command is given":                      {err: "no command is given", said: "Usage: jail COMMAND"},
+		"the command is unknown":                   {args: []string{"moutn"}, err: `there is no command "moutn"`, said: "mount"},
+		"help is asked for":                        {args: []string{"--help"}, err: flag.ErrHelp.Error(), said: "users"},
+		"help of a command is asked for":           {args: []string{"mount", "--help"}, err: flag.ErrHelp.Error(), said: "-upper directory"},
+		"a word too many is given":                 {args: []string{"users", "now"}, err: `unexpected argument "now"`},
+		"lists are given for an image's own files": {args: []string{"users", "--listed", "/lists"}, err: "--listed needs --extrausers"},
+		"a jail and lists are both not given":      {args: []string{"users", "--root", "", "--extrausers", "/users"}, err: "--root is empty, and there is no --listed"},
+		"the lists are not mounted":                {args: []string{"users", "--root", "", "--extrausers", "/users", "--listed", "/nowhere"}, err: "opening the lists of users: open /nowhere"},
+		"the home is that of nobody":               {args: []string{"home", "--root", "/", "--path", "/home/nobody"}, err: "making the home /home/nobody: uid 0, gid 0 are not a user's"},
+		"a bind is no path":                        {args: []string{"mount", "--bind", "spool"}, err: "must be absolute"},
+		"the jail is not mounted":                  {args: []string{"mount", "--root", "/nowhere"}, err: "nothing is mounted at /nowhere, where the volume of the jail should be"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var output bytes.Buffer

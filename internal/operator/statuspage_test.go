@@ -147,10 +147,10 @@ func TestTheStatusPageIsForThoseWhoMayGetIt(t *testing.T) {
 		contains          string
 	}{
 		{"somebody who may sees a cluster", "/ui/slurm/demo", "alice", http.StatusOK, "slurm/demo"},
-		{"and its script", "/ui/script.js", "alice", http.StatusOK, "EventSource"},
+		{"somebody who may sees the script of the page", "/ui/script.js", "alice", http.StatusOK, "EventSource"},
 		{"somebody who may not is refused", "/ui/slurm/demo", "bob", http.StatusForbidden, "denied"},
-		{"also the list", "/ui", "bob", http.StatusForbidden, "denied"},
-		{"also what changes", "/ui/slurm/demo/events", "bob", http.StatusForbidden, "denied"},
+		{"somebody who may not is refused the list", "/ui", "bob", http.StatusForbidden, "denied"},
+		{"somebody who may not is refused what changes", "/ui/slurm/demo/events", "bob", http.StatusForbidden, "denied"},
 		{"nobody knows whose token it is", "/ui/slurm/demo", "mallory", http.StatusInternalServerError, "Authentication failed"},
 		{"there is no token", "/ui", "", http.StatusUnauthorized, "Unauthorized"},
 	} {

@@ -135,7 +135,7 @@ func describesNodes(t *testing.T, s *nodesScene, alice *user) {
 			t.Errorf("Slurm shows what it was told in another form, or not: %s", c.Message)
 		}
 	}
-	t.Run("and go with the annotation", func(t *testing.T) {
+	t.Run("the topology goes with the annotation", func(t *testing.T) {
 		s.changeNode(t, s.frozen, func(node *corev1.Node) func(*corev1.Node) {
 			was := node.Annotations[slinkyv1beta1.AnnotationTopologySpec]
 			delete(node.Annotations, slinkyv1beta1.AnnotationTopologySpec)

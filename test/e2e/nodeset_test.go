@@ -34,7 +34,7 @@ func TestNodeSets(t *testing.T) {
 		{"each Kubernetes node has its worker", runsOnEveryNode},
 		{"a rolling update loses no job and requeues none, and Slurm knows the new workers", updatesUnderJobs},
 		{"shrinking takes idle workers", shrinksByIdleness},
-		{"and none whose job is suspended", keepsSuspended},
+		{"shrinking takes no worker whose job is suspended", keepsSuspended},
 		{"the workers of a ScheduledUpdate are replaced in their reservation", updatesInReservation},
 	} {
 		if !t.Run(part.name, func(t *testing.T) { part.play(t, s, alice) }) {

@@ -33,8 +33,8 @@ func TestANodeSetOfWhichNoWorkerEverRegisteredGoes(t *testing.T) {
 		restarted bool
 		goes      bool
 	}{
-		"when slurmctld has run since before it was made": {false, true},
-		"and not when it has started since":               {true, false},
+		"the NodeSet goes when slurmctld has run since before it was made": {false, true},
+		"the NodeSet stays when slurmctld has started since it was made":   {true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -36,8 +36,8 @@ func TestOneSilentClusterStarvesNoOther(t *testing.T) {
 	const sets = 6 // of the silent cluster; four are reconciled at once
 	hold := func(*http.Request) *fake.Fault { return &fake.Fault{Hold: make(chan struct{})} }
 	for name, silent := range map[string]func(*http.Request) *fake.Fault{
-		"wholly": hold,
-		"but for lists of nodes": func(r *http.Request) *fake.Fault {
+		"one Slurm is wholly silent": hold,
+		"one Slurm is silent but for lists of nodes": func(r *http.Request) *fake.Fault {
 			if r.Method == http.MethodGet && listsNodes(r) {
 				return nil
 			}

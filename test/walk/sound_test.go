@@ -47,15 +47,15 @@ func TestPodsThatAreNotSoundAreNamed(t *testing.T) {
 		{name: "pods that are ready and were never restarted are sound", pods: []corev1.Pod{aPod("a", corev1.ConditionTrue, aContainer("c", 0))}},
 		{name: "without pods nothing is sound", unready: "there are no pods"},
 		{
-			name: "a program that the image lacks", pods: []corev1.Pod{aPod("webhook-1", corev1.ConditionFalse, missing)},
+			name: "a program that the image lacks is not sound", pods: []corev1.Pod{aPod("webhook-1", corev1.ConditionFalse, missing)},
 			unready: "pod webhook-1 in sys is not ready: Running; webhook waits: CrashLoopBackOff exec: /usr/bin/webhook: no such file",
 		},
 		{
-			name: "a daemon that needed a second try", pods: []corev1.Pod{aPod("w-0", corev1.ConditionTrue, aContainer("slurmd", 2))},
+			name: "a daemon that needed a second try is not sound", pods: []corev1.Pod{aPod("w-0", corev1.ConditionTrue, aContainer("slurmd", 2))},
 			restarted: "container slurmd of pod w-0 in sys was restarted (2 times): Error, exit code 1, no configuration",
 		},
 		{
-			name: "a sidecar, too", pods: []corev1.Pod{sidecar},
+			name: "a sidecar that needed a second try is not sound", pods: []corev1.Pod{sidecar},
 			restarted: "container logfile of pod w-0 in sys was restarted (1 times): Error, exit code 1, no configuration",
 		},
 		{
@@ -63,7 +63,7 @@ func TestPodsThatAreNotSoundAreNamed(t *testing.T) {
 			before: Restarts{{"w-0", "slurmd"}: 2},
 		},
 		{
-			name: "but what came after", pods: []corev1.Pod{aPod("w-0", corev1.ConditionTrue, aContainer("slurmd", 2))},
+			name: "what came after does count", pods: []corev1.Pod{aPod("w-0", corev1.ConditionTrue, aContainer("slurmd", 2))},
 			before:    Restarts{{"w-0", "slurmd"}: 1},
 			restarted: "container slurmd of pod w-0 in sys was restarted (1 times): Error, exit code 1, no configuration",
 		},

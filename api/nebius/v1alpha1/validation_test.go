@@ -131,11 +131,11 @@ func TestNodeConfiguratorValidation(t *testing.T) {
 		"rebooter and nodeConfigurator at once are refused": {
 			spec: `{nodeConfigurator: {enabled: true}}`, want: []string{either},
 		},
-		"neither rebooter nor nodeConfigurator is refused": {
+		"a spec with neither rebooter nor nodeConfigurator is refused": {
 			spec: `{rebooter: {enabled: false}, nodeConfigurator: {enabled: false}}`, want: []string{either},
 		},
 		"a container of the user instead of the rebooter is accepted": {spec: `{rebooter: {enabled: false}, customContainer: {enabled: true}}`},
-		"neither rebooter nor customContainer is refused": {
+		"a spec with neither rebooter nor customContainer is refused": {
 			spec: `{rebooter: {enabled: false}, customContainer: {enabled: false}}`,
 			want: []string{`spec: Invalid value: nothing is enabled: set enabled of rebooter or of customContainer`},
 		},

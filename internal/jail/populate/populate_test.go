@@ -178,12 +178,12 @@ func TestWhatIsInTheVolumeDecides(t *testing.T) {
 		copied    bool
 		overwrite bool
 	}{
-		"a volume with files of others is refused":                {make: []string{"precious"}, wants: "holds precious but no root file system"},
-		"unless overwrite is asked for":                           {make: []string{"precious"}, overwrite: true, copied: true},
-		"a jail from elsewhere stays as it is":                    {make: []string{"etc/here", "usr/bin/there"}},
-		"unless overwrite is asked for, there, too":               {make: []string{"etc/here", "usr/bin/there"}, overwrite: true, copied: true},
-		"an empty marker is of an interrupted run of long ago":    {make: []string{"etc/here", "usr/bin/there", Marker}, copied: true},
-		"what a killed run left before its marker is no stranger": {make: []string{temporaryPrefix + "new", lockName}, copied: true},
+		"a volume with files of others is refused":                          {make: []string{"precious"}, wants: "holds precious but no root file system"},
+		"a volume with files of others is overwritten if that is asked for": {make: []string{"precious"}, overwrite: true, copied: true},
+		"a jail from elsewhere stays as it is":                              {make: []string{"etc/here", "usr/bin/there"}},
+		"a jail from elsewhere is overwritten if that is asked for":         {make: []string{"etc/here", "usr/bin/there"}, overwrite: true, copied: true},
+		"an empty marker is of an interrupted run of long ago":              {make: []string{"etc/here", "usr/bin/there", Marker}, copied: true},
+		"what a killed run left before its marker is no stranger":           {make: []string{temporaryPrefix + "new", lockName}, copied: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			jail := t.TempDir()

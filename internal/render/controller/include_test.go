@@ -55,10 +55,10 @@ func TestFilesThatAreIncludedAndNotKnownAreTold(t *testing.T) {
 		name, extraConf, content, want string
 	}{
 		{"a file of a ConfigMap is known", "include /etc/slurm/more.conf", "KillWait=31\n", ""},
-		{"one elsewhere is not", "include /shared/more.conf", "", "spec.extraConf: include /shared/more.conf: the operator does not know what is in it" + ends},
-		{"nor is one that a known one includes", "include more.conf", "include /shared/more.conf\n",
+		{"a file elsewhere is not known", "include /shared/more.conf", "", "spec.extraConf: include /shared/more.conf: the operator does not know what is in it" + ends},
+		{"a file that a known one includes is not known", "include more.conf", "include /shared/more.conf\n",
 			"spec.extraConf: include /shared/more.conf: the operator does not know what is in it" + ends},
-		{"one that is too large stays included", "include more.conf", large, "spec.extraConf: include more.conf: slurm.conf has no room for its lines" + ends},
+		{"a file that is too large stays included", "include more.conf", large, "spec.extraConf: include more.conf: slurm.conf has no room for its lines" + ends},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -27,22 +27,22 @@ func TestTheTableOfNodesFollowsTheNodeSets(t *testing.T) {
 		problem     string
 		doubt       string
 	}{
-		{name: "a small cluster", sets: []string{statefulSet("a", 5)}, want: 1024},
-		{name: "as many as leave room for a quarter", sets: []string{statefulSet("a", 819)}, want: 1024},
-		{name: "one more", sets: []string{statefulSet("a", 819), statefulSet("b", 1)}, want: 2048},
-		{name: "eleven hundred", sets: []string{statefulSet("a", 1100)}, want: 2048},
+		{name: "a small cluster has the smallest table", sets: []string{statefulSet("a", 5)}, want: 1024},
+		{name: "a table is as large as leaves room for a quarter", sets: []string{statefulSet("a", 819)}, want: 1024},
+		{name: "one worker more makes the table larger", sets: []string{statefulSet("a", 819), statefulSet("b", 1)}, want: 2048},
+		{name: "a table follows eleven hundred workers", sets: []string{statefulSet("a", 1100)}, want: 2048},
 		{name: "workers by Kubernetes nodes are counted when they are known",
 			sets: []string{`{metadata: {name: d}, spec: {controllerRef: {name: demo}, scalingMode: DaemonSet, replicas: 1}, status: {desired: 1700}}`}, want: 4096},
-		{name: "no more than slurmctld accepts", sets: []string{statefulSet("a", 60000), statefulSet("b", 6000)}, want: 65536,
+		{name: "a table is no larger than slurmctld accepts", sets: []string{statefulSet("a", 60000), statefulSet("b", 6000)}, want: 65536,
 			doubt: "spec.extraConf: MaxNodeCount=65536 is less than the 66000 nodes that there are to be, and those that do not fit cannot register; slurmctld accepts no larger one"},
-		{name: "it never becomes smaller", sets: []string{statefulSet("a", 5)}, before: 8192, want: 8192},
+		{name: "a table never becomes smaller", sets: []string{statefulSet("a", 5)}, before: 8192, want: 8192},
 		{name: "records of workers that are gone count", sets: []string{statefulSet("a", 5)}, nodes: 900, records: map[string]int{"a": 5, "gone": 895}, want: 2048},
-		{name: "and come in addition to workers to be", sets: []string{statefulSet("a", 500)}, nodes: 500, records: map[string]int{"gone": 500}, want: 2048},
-		{name: "a worker and its record are one", sets: []string{statefulSet("a", 700)}, nodes: 700, records: map[string]int{"a": 700}, want: 1024},
-		{name: "the user's own counts", extra: "MaxNodeCount=3000", sets: []string{statefulSet("a", 5)}, want: 3000},
-		{name: "and is doubtful when it will not do", extra: "MaxNodeCount=64", sets: []string{statefulSet("a", 65)}, want: 64,
+		{name: "records of workers that are gone come in addition to workers to be", sets: []string{statefulSet("a", 500)}, nodes: 500, records: map[string]int{"gone": 500}, want: 2048},
+		{name: "a worker and its record count once", sets: []string{statefulSet("a", 700)}, nodes: 700, records: map[string]int{"a": 700}, want: 1024},
+		{name: "the user's own size counts", extra: "MaxNodeCount=3000", sets: []string{statefulSet("a", 5)}, want: 3000},
+		{name: "the user's own size is doubtful when it will not do", extra: "MaxNodeCount=64", sets: []string{statefulSet("a", 65)}, want: 64,
 			doubt: "spec.extraConf: MaxNodeCount=64 is less than the 65 nodes that there are to be, and those that do not fit cannot register"},
-		{name: "and is refused when slurmctld would forget nodes", extra: "MaxNodeCount=64", sets: []string{statefulSet("a", 5)}, nodes: 65, want: 64,
+		{name: "the user's own size is refused when slurmctld would forget nodes", extra: "MaxNodeCount=64", sets: []string{statefulSet("a", 5)}, nodes: 65, want: 64,
 			problem: "spec.extraConf: MaxNodeCount=64 is less than the 65 nodes that Slurm has, and slurmctld would forget those that do not fit"},
 	}
 	for _, tt := range tests {

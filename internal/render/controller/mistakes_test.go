@@ -188,14 +188,14 @@ func TestUnknownKeys(t *testing.T) {
 		refused, doubted            bool
 	}{
 		{name: "before slurmctld has told its release, a strange key passes with a doubt", key: "KeyOfNextYear", doubted: true},
-		{name: "and one that is nearly another one is refused", key: "KillWeit", refused: true},
+		{name: "before slurmctld has told its release, a key that is nearly another one is refused", key: "KillWeit", refused: true},
 		{name: "a release whose keys are known refuses all others", release: "26.05.3", key: "KeyOfNextYear", refused: true},
-		{name: "a newer one may know them", release: "26.11.0", key: "KillWeit", doubted: true},
+		{name: "a newer release may know strange keys", release: "26.11.0", key: "KillWeit", doubted: true},
 		{name: "with a key of a newer release that release may come", release: "24.11.5", key: "MetricsType", doubted: true},
-		{name: "unless it is certain which one there is", release: "26.05.5", certain: "24.11", key: "MetricsType", refused: true},
+		{name: "a key of a newer release is refused if it is certain which release there is", release: "26.05.5", certain: "24.11", key: "MetricsType", refused: true},
 		{name: "a key that is gone does not come back", release: "26.05.5", key: "AccountingStorageLoc", refused: true},
 		{name: "what is looked at for a release that nobody runs is strict as well", certain: "26.05", key: "CheckpointType", refused: true},
-		{name: "as it is for one that is too new to be known", certain: "27.05", key: "CheckpointType", doubted: true},
+		{name: "what is looked at for a release that is too new to be known passes with a doubt", certain: "27.05", key: "CheckpointType", doubted: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := input(t, `{extraConf: "`+tt.key+`=1"}`)
