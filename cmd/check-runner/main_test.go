@@ -131,10 +131,10 @@ func TestWhereTheConfigurationIs(t *testing.T) {
 		files []string
 		want  string
 	}{
-		{"that of the image", []string{"usr/local/lib/coxswain/checks/checks.json"}, "usr/local/lib/coxswain/checks/checks.json"},
-		{"a directory of the user", []string{"usr/local/lib/coxswain/checks/checks.json", "opt/slurm_scripts/a.sh.json"}, "opt/slurm_scripts/a.sh.json"},
-		{"a list of the user", []string{"opt/slurm_scripts/a.sh.json", "opt/slurm_scripts/checks.json"}, "opt/slurm_scripts/checks.json"},
-		{"that of CHECKS_CONFIG", []string{"mine.json", "opt/slurm_scripts/checks.json"}, "mine.json"},
+		{"the configuration is that of the image", []string{"usr/local/lib/coxswain/checks/checks.json"}, "usr/local/lib/coxswain/checks/checks.json"},
+		{"the configuration is a directory of the user", []string{"usr/local/lib/coxswain/checks/checks.json", "opt/slurm_scripts/a.sh.json"}, "opt/slurm_scripts/a.sh.json"},
+		{"the configuration is a list of the user", []string{"opt/slurm_scripts/a.sh.json", "opt/slurm_scripts/checks.json"}, "opt/slurm_scripts/checks.json"},
+		{"the configuration is that of CHECKS_CONFIG", []string{"mine.json", "opt/slurm_scripts/checks.json"}, "mine.json"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorker(t)

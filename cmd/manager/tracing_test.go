@@ -19,15 +19,15 @@ func TestWhenTracesAreSent(t *testing.T) {
 		on   bool
 		err  string
 	}{
-		{"never by default", nil, nil, false, ""},
-		{"when the flag names a receiver", []string{"--otlp-endpoint=http://collector:4318"}, nil, true, ""},
-		{"when the environment names one", nil, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}, true, ""},
-		{"when the environment names one of traces", nil, map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://collector:4318/v1/traces"}, true, ""},
-		{"not for other settings alone", nil, map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_TRACES_SAMPLER": "always_on"}, false, ""},
-		{"with the protocol that there is", []string{"--otlp-endpoint=http://c"}, map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf"}, true, ""},
-		{"not by another protocol", []string{"--otlp-endpoint=http://c"}, map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, false, "only http/protobuf is supported"},
-		{"not to something that is no URL", []string{"--otlp-endpoint=collector:4318"}, nil, false, "--otlp-endpoint: it is not like http://host:4318"},
-		{"not with a password on the command line", []string{"--otlp-endpoint=http://a:b@c"}, nil, false, "OTEL_EXPORTER_OTLP_HEADERS"},
+		{"traces are not sent by default", nil, nil, false, ""},
+		{"traces are sent when the flag names a receiver", []string{"--otlp-endpoint=http://collector:4318"}, nil, true, ""},
+		{"traces are sent when the environment names a receiver", nil, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}, true, ""},
+		{"traces are sent when the environment names a receiver of traces", nil, map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://collector:4318/v1/traces"}, true, ""},
+		{"traces are not sent for other settings alone", nil, map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_TRACES_SAMPLER": "always_on"}, false, ""},
+		{"traces are sent with the protocol that there is", []string{"--otlp-endpoint=http://c"}, map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf"}, true, ""},
+		{"traces are not sent by another protocol", []string{"--otlp-endpoint=http://c"}, map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, false, "only http/protobuf is supported"},
+		{"traces are not sent to something that is no URL", []string{"--otlp-endpoint=collector:4318"}, nil, false, "--otlp-endpoint: it is not like http://host:4318"},
+		{"traces are not sent with a password on the command line", []string{"--otlp-endpoint=http://a:b@c"}, nil, false, "OTEL_EXPORTER_OTLP_HEADERS"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o, err := parse(tt.args, func(name string) string { return tt.env[name] }, &bytes.Buffer{})

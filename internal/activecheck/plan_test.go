@@ -23,12 +23,12 @@ func TestANodeIsDrainedOnceAndByNobodyElsesReason(t *testing.T) {
 		nodes string
 		want  string
 	}{
-		"it is idle":                      {nodes: "a:IDLE", want: "drain a, reserve s-a"},
-		"it is down":                      {nodes: "a:DOWN", want: "drain a, reserve s-a"},
-		"it drains already":               {nodes: "a:IDLE+DRAIN", want: "reserve s-a; node a drains already"},
-		"Slurm does not say":              {nodes: "a:UNKNOWN", want: "reserve s-a; Slurm does not say whether node a drains"},
-		"it is gone":                      {nodes: "b:IDLE", want: "; node a does not exist any more"},
-		"it is one of two, which is gone": {nodes: "", want: "; node a does not exist any more"},
+		"a node is idle":                           {nodes: "a:IDLE", want: "drain a, reserve s-a"},
+		"a node is down":                           {nodes: "a:DOWN", want: "drain a, reserve s-a"},
+		"a node drains already":                    {nodes: "a:IDLE+DRAIN", want: "reserve s-a; node a drains already"},
+		"Slurm does not say whether a node drains": {nodes: "a:UNKNOWN", want: "reserve s-a; Slurm does not say whether node a drains"},
+		"a node is gone":                           {nodes: "b:IDLE", want: "; node a does not exist any more"},
+		"the only node is gone":                    {nodes: "", want: "; node a does not exist any more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := aRun(t, "annotations: {slurm-job-id: \"17\"}")

@@ -149,9 +149,9 @@ func TestARunAwaitsThatSlurmctldKnowsTheUser(t *testing.T) {
 		after    time.Duration
 		want     bool
 	}{
-		{"for two minutes", 0, time.Minute, true},
-		{"not for longer", 0, 2 * time.Minute, false},
-		{"not beyond its deadline", 30, 30 * time.Second, false},
+		{"a run waits for two minutes", 0, time.Minute, true},
+		{"a run does not wait for longer", 0, 2 * time.Minute, false},
+		{"a run does not wait beyond its deadline", 30, 30 * time.Second, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			job := &batchv1.Job{Status: batchv1.JobStatus{StartTime: &metav1.Time{Time: began}}}

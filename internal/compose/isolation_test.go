@@ -11,13 +11,13 @@ import (
 func TestUsersOfLoginPodsAreIsolated(t *testing.T) {
 	d := load(t)
 	for name, c := range map[string]struct{ spec, memory, volume, want, problem, ignored string }{
-		"by shares of the container's memory": {spec: "enabled: true", memory: "1000Mi", want: "memory.high=838860800 memory.max=943718400 cpu.weight=100"},
-		"by what is given":                    {spec: "enabled: true, memoryHigh: 1M, memoryMax: 2M, cpuWeight: 7", want: "memory.high=1000000 memory.max=2000000 cpu.weight=7"},
-		"by both":                             {spec: "enabled: true, memoryHigh: 100", memory: "1000", want: "memory.high=100 memory.max=900 cpu.weight=100"},
-		"not unless it is enabled":            {spec: "cpuWeight: 7", memory: "1000Mi"},
-		"not without any memory":              {spec: "enabled: true", problem: "memoryHigh and memoryMax must be given and positive, or follow from spec.slurmNodes.login.sshd.resources.memory"},
-		"not beyond what follows":             {spec: "enabled: true, memoryHigh: 950", memory: "1000", problem: "is 950 bytes and exceeds memoryMax, 900 bytes"},
-		"not without a jail":                  {spec: "enabled: true", memory: "1000Mi", volume: "data", ignored: "spec.slurmNodes.login.userIsolation (without a jail)"},
+		"users have shares of the container's memory":   {spec: "enabled: true", memory: "1000Mi", want: "memory.high=838860800 memory.max=943718400 cpu.weight=100"},
+		"users have what is given":                      {spec: "enabled: true, memoryHigh: 1M, memoryMax: 2M, cpuWeight: 7", want: "memory.high=1000000 memory.max=2000000 cpu.weight=7"},
+		"users have what is given and what follows":     {spec: "enabled: true, memoryHigh: 100", memory: "1000", want: "memory.high=100 memory.max=900 cpu.weight=100"},
+		"users are not isolated unless that is enabled": {spec: "cpuWeight: 7", memory: "1000Mi"},
+		"isolation without any memory is refused":       {spec: "enabled: true", problem: "memoryHigh and memoryMax must be given and positive, or follow from spec.slurmNodes.login.sshd.resources.memory"},
+		"memoryHigh beyond what follows is refused":     {spec: "enabled: true, memoryHigh: 950", memory: "1000", problem: "is 950 bytes and exceeds memoryMax, 900 bytes"},
+		"isolation without a jail is ignored":           {spec: "enabled: true", memory: "1000Mi", volume: "data", ignored: "spec.slurmNodes.login.userIsolation (without a jail)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.volume == "" {

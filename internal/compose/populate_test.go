@@ -168,15 +168,15 @@ func TestAJailIsKnownByItsVolume(t *testing.T) {
 		recorded      bool
 		awaited, made bool
 	}{
-		"the same claim":                             {before: "a", after: "a", claim: "1", recorded: true},
-		"the same claim, and the Job is gone":        {before: "a", after: "a", claim: "1", recorded: true, jobGone: true, made: true},
-		"another claim":                              {before: "a", after: "b", claim: "2", recorded: true, awaited: true, made: true},
-		"another claim, and the Job is gone":         {before: "a", after: "b", claim: "2", recorded: true, jobGone: true, awaited: true, made: true},
-		"a claim that was made again":                {before: "a", after: "a", claim: "2", recorded: true, awaited: true, made: true},
-		"a claim that was made again without a Job":  {before: "a", after: "a", claim: "2", recorded: true, jobGone: true, awaited: true, made: true},
-		"a claim that is gone":                       {before: "a", after: "a", recorded: true, awaited: true, made: true},
-		"skipped, whatever the claim":                {before: "a", after: "b", claim: "2", recorded: true, mode: nebiusv1.MaintenanceSkipPopulateJail},
-		"nothing recorded by the operator of before": {before: "a", after: "a", claim: "1", jobGone: true, made: true},
+		"the claim is the same":                         {before: "a", after: "a", claim: "1", recorded: true},
+		"the claim is the same, and the Job is gone":    {before: "a", after: "a", claim: "1", recorded: true, jobGone: true, made: true},
+		"the claim is another one":                      {before: "a", after: "b", claim: "2", recorded: true, awaited: true, made: true},
+		"the claim is another one, and the Job is gone": {before: "a", after: "b", claim: "2", recorded: true, jobGone: true, awaited: true, made: true},
+		"the claim was made again":                      {before: "a", after: "a", claim: "2", recorded: true, awaited: true, made: true},
+		"the claim was made again without a Job":        {before: "a", after: "a", claim: "2", recorded: true, jobGone: true, awaited: true, made: true},
+		"the claim is gone":                             {before: "a", after: "a", recorded: true, awaited: true, made: true},
+		"the jail is skipped, whatever the claim":       {before: "a", after: "b", claim: "2", recorded: true, mode: nebiusv1.MaintenanceSkipPopulateJail},
+		"the operator of before recorded nothing":       {before: "a", after: "a", claim: "1", jobGone: true, made: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := claimed(test.before)

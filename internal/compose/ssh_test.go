@@ -30,9 +30,9 @@ metadata: {name: gpu}
 spec: {slurmd: {image: {repository: r, tag: t}}}
 `
 	for name, c := range map[string]struct{ volume, secret, want string }{
-		"with the generated host keys":        {volume: "jail", want: "demo-login-ssh-host-keys"},
-		"with those of a Secret of one's own": {volume: "jail", secret: "sshdKeysName: mine", want: "mine"},
-		"not without a jail":                  {volume: "data"},
+		"workers with a jail have the generated host keys":                {volume: "jail", want: "demo-login-ssh-host-keys"},
+		"workers with a jail have the host keys of a Secret of one's own": {volume: "jail", secret: "sshdKeysName: mine", want: "mine"},
+		"workers without a jail have no host keys":                        {volume: "data"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := d.input(t, strings.NewReplacer("VOLUME", c.volume, "SECRET", c.secret).Replace(cluster))
@@ -158,8 +158,8 @@ spec: {slurmd: {image: {repository: r, tag: t}}, configMapRefSshd: c}
 		worker, nodeSet   *corev1.ConfigMapKeySelector
 		ignored, ofTheirs []string
 	}{
-		"with a jail": {volume: "jail", worker: named("b"), nodeSet: named("c")},
-		"not workers without a jail": {volume: "data", ignored: []string{"spec.slurmNodes.worker.sshdConfigMapRefName (without a jail)"},
+		"workers with a jail have their sshd_config": {volume: "jail", worker: named("b"), nodeSet: named("c")},
+		"workers without a jail have no sshd_config": {volume: "data", ignored: []string{"spec.slurmNodes.worker.sshdConfigMapRefName (without a jail)"},
 			ofTheirs: []string{"spec.configMapRefSshd (without a jail)"}},
 	} {
 		t.Run(name, func(t *testing.T) {

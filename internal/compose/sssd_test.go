@@ -31,11 +31,11 @@ spec: {slurmd: {image: {repository: r, tag: t}, ENV}, SSSD}
 		options           string
 		ignored           []string
 	}{
-		"with an sssd.conf and a debug level": {volume: "jail", sssd: both, conf: named, options: "--debug-level=6"},
-		"with the debug level of sssd.conf":   {volume: "jail", sssd: "sssdConfSecretRefName: directory", conf: named},
-		"not without an sssd.conf": {volume: "jail", sssd: "sssdDebugLevel: 6, sssdLdapCAConfigMapRefName: ca",
+		"workers have an sssd.conf and a debug level": {volume: "jail", sssd: both, conf: named, options: "--debug-level=6"},
+		"workers have the debug level of sssd.conf":   {volume: "jail", sssd: "sssdConfSecretRefName: directory", conf: named},
+		"options of sssd are ignored without an sssd.conf": {volume: "jail", sssd: "sssdDebugLevel: 6, sssdLdapCAConfigMapRefName: ca",
 			ignored: []string{"spec.sssdDebugLevel (without sssdConfSecretRefName)", "spec.sssdLdapCAConfigMapRefName (without sssdConfSecretRefName)"}},
-		"not without a jail": {volume: "data", sssd: both, ignored: []string{"spec.sssdConfSecretRefName (without a jail)", "spec.sssdDebugLevel (without a jail)", "spec.sssdLdapCAConfigMapRefName (without a jail)"}},
+		"sssd is ignored without a jail": {volume: "data", sssd: both, ignored: []string{"spec.sssdConfSecretRefName (without a jail)", "spec.sssdDebugLevel (without a jail)", "spec.sssdLdapCAConfigMapRefName (without a jail)"}},
 		"options of customEnv are left alone": {volume: "jail", sssd: both, env: "customEnv: [{name: SSSD_OPTIONS, value: -x}]", conf: named, options: "-x",
 			ignored: []string{"spec.sssdDebugLevel (with SSSD_OPTIONS in customEnv)"}},
 	} {

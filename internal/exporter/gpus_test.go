@@ -15,14 +15,14 @@ func TestGPUsOfANode(t *testing.T) {
 		node rest.Node
 		want float64
 	}{
-		{"tracked", rest.Node{TRES: "cpu=64,gres/gpu=8,gres/gpu:h100=8", Gres: "gpu:h100:8"}, 8},
-		{"not tracked", rest.Node{TRES: "cpu=64,mem=500G,billing=64", Gres: "gpu:8"}, 8},
-		{"of a type, with sockets", rest.Node{Gres: "gpu:h100:8(S:0-1),shard:64"}, 8},
-		{"of two types, with indexes", rest.Node{Gres: "gpu:h100:6(IDX:0,2-6),gpu:a100:2(S:0)"}, 8},
-		{"without a number", rest.Node{Gres: "gpu"}, 1},
-		{"of a type without a number", rest.Node{Gres: "gpu:h100"}, 1},
-		{"none", rest.Node{Gres: "shard:8,gpus:4"}, 0},
-		{"nothing", rest.Node{}, 0},
+		{"GPUs that are tracked count", rest.Node{TRES: "cpu=64,gres/gpu=8,gres/gpu:h100=8", Gres: "gpu:h100:8"}, 8},
+		{"GPUs that are not tracked count", rest.Node{TRES: "cpu=64,mem=500G,billing=64", Gres: "gpu:8"}, 8},
+		{"GPUs of a type, with sockets, count", rest.Node{Gres: "gpu:h100:8(S:0-1),shard:64"}, 8},
+		{"GPUs of two types, with indexes, count", rest.Node{Gres: "gpu:h100:6(IDX:0,2-6),gpu:a100:2(S:0)"}, 8},
+		{"GPUs without a number count as one", rest.Node{Gres: "gpu"}, 1},
+		{"GPUs of a type without a number count as one", rest.Node{Gres: "gpu:h100"}, 1},
+		{"other resources do not count", rest.Node{Gres: "shard:8,gpus:4"}, 0},
+		{"a node that says nothing has no GPUs", rest.Node{}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := gpus(&tt.node); got != tt.want {

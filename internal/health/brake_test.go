@@ -23,21 +23,21 @@ func TestHowManyWorkersChecksMayTakeOut(t *testing.T) {
 		want    int
 		refused string
 	}{
-		"a tenth of thirty":                        {text: "10%", workers: 30, want: 3},
-		"what is whole of it":                      {text: "10%", workers: 29, want: 2},
-		"one of a few":                             {text: "10%", workers: 3, want: 1},
-		"one where there are none":                 {text: "10%", workers: 0, want: 1},
-		"a number, whatever the size":              {text: "4", workers: 1000, want: 4},
-		"all":                                      {text: "100%", workers: 7, want: 7},
-		"none is refused":                          {text: "0", refused: "at least 1"},
-		"none of all is refused":                   {text: "0%", refused: "at least 1"},
-		"a negative number is refused":             {text: "-1", refused: "at least 1"},
-		"more than all is refused":                 {text: "101%", refused: "at most 100 %"},
-		"a word is refused":                        {text: "ten", refused: "neither a number"},
-		"nothing is refused":                       {text: "", refused: "neither a number"},
-		"a sign is refused":                        {text: "+5", refused: "neither a number"},
-		"a number that is too large is refused":    {text: "99999999999999999999", refused: "neither a number"},
-		"a blank before the percentage is refused": {text: "10 %", refused: "neither a number"},
+		"the limit is a tenth of thirty":              {text: "10%", workers: 30, want: 3},
+		"the limit is what is whole of a tenth":       {text: "10%", workers: 29, want: 2},
+		"the limit is one of a few":                   {text: "10%", workers: 3, want: 1},
+		"the limit is one where there are no workers": {text: "10%", workers: 0, want: 1},
+		"the limit is a number, whatever the size":    {text: "4", workers: 1000, want: 4},
+		"the limit is all":                            {text: "100%", workers: 7, want: 7},
+		"a limit of none is refused":                  {text: "0", refused: "at least 1"},
+		"a limit of none of all is refused":           {text: "0%", refused: "at least 1"},
+		"a negative limit is refused":                 {text: "-1", refused: "at least 1"},
+		"a limit of more than all is refused":         {text: "101%", refused: "at most 100 %"},
+		"a word is refused":                           {text: "ten", refused: "neither a number"},
+		"nothing is refused":                          {text: "", refused: "neither a number"},
+		"a sign is refused":                           {text: "+5", refused: "neither a number"},
+		"a number that is too large is refused":       {text: "99999999999999999999", refused: "neither a number"},
+		"a blank before the percentage is refused":    {text: "10 %", refused: "neither a number"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			limit, err := health.ParseDrainLimit(c.text)
@@ -87,11 +87,11 @@ func TestWhoMayBeTakenOut(t *testing.T) {
 			health.Brake{Limit: two, Workers: 20, Wanted: []string{"w-10", "w-2", "w-9"}},
 			health.Braked{Go: []string{"w-2", "w-9"}, Wait: []string{"w-10"}, Out: 2, Limit: 2},
 		},
-		"who is out already counts": {
+		"a worker that is out already counts": {
 			health.Brake{Limit: two, Workers: 9, Out: []string{"w-7"}, Wanted: []string{"w-1", "w-2"}},
 			health.Braked{Go: []string{"w-1"}, Wait: []string{"w-2"}, Out: 2, Limit: 2},
 		},
-		"who is out and wanted may stay": {
+		"a worker that is out and wanted may stay": {
 			health.Brake{Limit: two, Workers: 9, Out: []string{"w-7", "w-8"}, Wanted: []string{"w-1", "w-8"}},
 			health.Braked{Go: []string{"w-8"}, Wait: []string{"w-1"}, Out: 2, Limit: 2},
 		},
@@ -117,13 +117,13 @@ func TestWhoIsOutForACheck(t *testing.T) {
 		state, reason string
 		want          bool
 	}{
-		"a check has drained it":                      {"IDLE DRAIN", "[node_problem] gpu: XID 79", true},
-		"its ephemeral storage is full":               {"MIXED DRAIN", "[user_problem] pod_ephemeral_storage 90 %", true},
-		"its machine is to be replaced":               {"IDLE DRAIN", node.MaintenanceReason + ": T", false},
-		"a person has drained it":                     {"IDLE DRAIN", "bad disk", false},
-		"it is cordoned":                              {"IDLE DRAIN", "slurm-operator: Node was cordoned", false},
-		"the reason of a check is left over":          {"IDLE", "[node_problem] gpu: XID 79", false},
-		"it is not known whether the check drains it": {"", "[node_problem] gpu: XID 79", false},
+		"a check has drained the node":                      {"IDLE DRAIN", "[node_problem] gpu: XID 79", true},
+		"the ephemeral storage of the pod is full":          {"MIXED DRAIN", "[user_problem] pod_ephemeral_storage 90 %", true},
+		"the machine is to be replaced":                     {"IDLE DRAIN", node.MaintenanceReason + ": T", false},
+		"a person has drained the node":                     {"IDLE DRAIN", "bad disk", false},
+		"the node is cordoned":                              {"IDLE DRAIN", "slurm-operator: Node was cordoned", false},
+		"the reason of a check is left over":                {"IDLE", "[node_problem] gpu: XID 79", false},
+		"it is not known whether the check drains the node": {"", "[node_problem] gpu: XID 79", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := health.OutForCheck(node.Parse(strings.Fields(c.state)), node.Reason{Text: c.reason}); got != c.want {

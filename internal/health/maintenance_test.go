@@ -39,18 +39,18 @@ func TestMaintenanceOfAKubernetesNode(t *testing.T) {
 		node *corev1.Node
 		want health.Maintenance
 	}{
-		"no condition says anything":                {kubernetesNode(nil, condition("Ready", "True")), health.Maintenance{}},
-		"the cloud announces maintenance":           {kubernetesNode(nil, condition(cloud, "True")), said(cloud)},
-		"hardware is suspected":                     {kubernetesNode(nil, condition(hardware, "True")), said(hardware)},
-		"one that is False hides no other before":   {kubernetesNode(nil, condition(cloud, "True"), condition(hardware, "False")), said(cloud)},
-		"one that is False hides no other after it": {kubernetesNode(nil, condition(hardware, "False"), condition(cloud, "True")), said(cloud)},
-		"of two the first by type is told":          {kubernetesNode(nil, condition(cloud, "True"), condition(hardware, "True")), said(hardware)},
-		"both are over":                             {kubernetesNode(nil, condition(cloud, "False"), condition(hardware, "False")), health.Maintenance{}},
-		"nobody knows":                              {kubernetesNode(nil, condition(cloud, "Unknown")), health.Maintenance{Unknown: true}},
-		"one is known":                              {kubernetesNode(nil, condition(cloud, "True"), condition(hardware, "Unknown")), said(cloud)},
-		"the node has a label that is ignored":      {kubernetesNode(map[string]string{"pool": "spare"}, condition(cloud, "True")), health.Maintenance{}},
-		"it has that label with an empty value":     {kubernetesNode(map[string]string{"keep": ""}, condition(cloud, "True")), health.Maintenance{}},
-		"it has the label with another value":       {kubernetesNode(map[string]string{"pool": "main"}, condition(cloud, "True")), said(cloud)},
+		"no condition says anything":                                   {kubernetesNode(nil, condition("Ready", "True")), health.Maintenance{}},
+		"the cloud announces maintenance":                              {kubernetesNode(nil, condition(cloud, "True")), said(cloud)},
+		"hardware is suspected":                                        {kubernetesNode(nil, condition(hardware, "True")), said(hardware)},
+		"a condition that is False hides no other before it":           {kubernetesNode(nil, condition(cloud, "True"), condition(hardware, "False")), said(cloud)},
+		"a condition that is False hides no other after it":            {kubernetesNode(nil, condition(hardware, "False"), condition(cloud, "True")), said(cloud)},
+		"of two conditions the first by type is told":                  {kubernetesNode(nil, condition(cloud, "True"), condition(hardware, "True")), said(hardware)},
+		"both conditions are over":                                     {kubernetesNode(nil, condition(cloud, "False"), condition(hardware, "False")), health.Maintenance{}},
+		"nobody knows whether maintenance is announced":                {kubernetesNode(nil, condition(cloud, "Unknown")), health.Maintenance{Unknown: true}},
+		"one condition of two is known":                                {kubernetesNode(nil, condition(cloud, "True"), condition(hardware, "Unknown")), said(cloud)},
+		"the node has a label that is ignored":                         {kubernetesNode(map[string]string{"pool": "spare"}, condition(cloud, "True")), health.Maintenance{}},
+		"the node has a label that is ignored with an empty value":     {kubernetesNode(map[string]string{"keep": ""}, condition(cloud, "True")), health.Maintenance{}},
+		"the node has a label that is ignored only with another value": {kubernetesNode(map[string]string{"pool": "main"}, condition(cloud, "True")), said(cloud)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := watched().Of(c.node)

@@ -19,15 +19,15 @@ func TestAnAnswerCountsWhatTheQuickestOfItsSizeCost(t *testing.T) {
 		seen []rest.Observation
 		want time.Duration
 	}{
-		"one answer counts whole":                              {[]rest.Observation{list(second, long)}, second},
-		"one that waited for a processor counts less":          {[]rest.Observation{list(10*ms, long), list(second, long+1)}, 10 * ms},
-		"one that is longer counts whole":                      {[]rest.Observation{list(10*ms, long), list(second, 9*long)}, second},
-		"the first short one that took seconds was waiting":    {[]rest.Observation{list(5*second, 20_000)}, 52 * ms},
-		"five short ones that took seconds were work":          {[]rest.Observation{list(second, 9), list(second, 9), list(second, 9), list(second, 9), list(second, 9)}, second},
-		"five later the quickest is forgotten":                 {[]rest.Observation{list(ms, long), list(second, long), list(second, long), list(second, long), list(second, long), list(second, long)}, second},
-		"one that failed after a minute was waiting":           {[]rest.Observation{{Call: listJobs, Result: "unavailable", Worked: time.Minute}}, 200 * ms},
-		"one that was refused at once counts what it took":     {[]rest.Observation{{Call: listJobs, Result: "refused", Worked: ms}}, ms},
-		"one that failed says nothing of the answers after it": {[]rest.Observation{{Call: listJobs, Result: "unavailable", Worked: ms}, list(second, long)}, second},
+		"one answer counts whole":                                 {[]rest.Observation{list(second, long)}, second},
+		"an answer that waited for a processor counts less":       {[]rest.Observation{list(10*ms, long), list(second, long+1)}, 10 * ms},
+		"an answer that is longer counts whole":                   {[]rest.Observation{list(10*ms, long), list(second, 9*long)}, second},
+		"the first short answer that took seconds was waiting":    {[]rest.Observation{list(5*second, 20_000)}, 52 * ms},
+		"five short answers that took seconds were work":          {[]rest.Observation{list(second, 9), list(second, 9), list(second, 9), list(second, 9), list(second, 9)}, second},
+		"five answers later the quickest is forgotten":            {[]rest.Observation{list(ms, long), list(second, long), list(second, long), list(second, long), list(second, long), list(second, long)}, second},
+		"a call that failed after a minute was waiting":           {[]rest.Observation{{Call: listJobs, Result: "unavailable", Worked: time.Minute}}, 200 * ms},
+		"a call that was refused at once counts what it took":     {[]rest.Observation{{Call: listJobs, Result: "refused", Worked: ms}}, ms},
+		"a call that failed says nothing of the answers after it": {[]rest.Observation{{Call: listJobs, Result: "unavailable", Worked: ms}, list(second, long)}, second},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -190,9 +190,9 @@ func TestTheDrainOfACheckBecomesThatOfAReplacement(t *testing.T) {
 		name, said string
 		held       bool
 	}{
-		{"of the check that it names", reason, false},
-		{"not of another one", reason + " again", true},
-		{"not of a person", "bad disk", true},
+		{"the drain of the check that the reason names becomes that of a replacement", reason, false},
+		{"the drain of another check stays", reason + " again", true},
+		{"the drain of a person stays", "bad disk", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			simulate(t, 1, func(t *testing.T, s *fake.Slurm, l *Link) {

@@ -21,11 +21,11 @@ func TestPowerOnRequest(t *testing.T) {
 		held   bool
 		want   string
 	}{
-		"a node powers down":                  {"", (*Link).PowerDown, false, "IDLE+POWERED_DOWN"},
-		"one that somebody has drained stays": {"DRAIN", (*Link).PowerDown, true, "IDLE+DRAIN"},
-		"one that somebody set DOWN stays":    {"DOWN", (*Link).PowerDown, true, "DOWN"},
-		"one that is up stays up":             {"", (*Link).PowerUp, false, "IDLE"},
-		"one that powers up keeps its drain":  {"POWER_DOWN DRAIN", (*Link).PowerUp, false, "IDLE+DRAIN+NOT_RESPONDING+POWERING_UP"},
+		"a node powers down":                     {"", (*Link).PowerDown, false, "IDLE+POWERED_DOWN"},
+		"a node that somebody has drained stays": {"DRAIN", (*Link).PowerDown, true, "IDLE+DRAIN"},
+		"a node that somebody set DOWN stays":    {"DOWN", (*Link).PowerDown, true, "DOWN"},
+		"a node that is up stays up":             {"", (*Link).PowerUp, false, "IDLE"},
+		"a node that powers up keeps its drain":  {"POWER_DOWN DRAIN", (*Link).PowerUp, false, "IDLE+DRAIN+NOT_RESPONDING+POWERING_UP"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			simulate(t, 1, func(t *testing.T, s *fake.Slurm, l *Link) {

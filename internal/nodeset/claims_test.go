@@ -29,18 +29,18 @@ func TestWhoOwnsAClaim(t *testing.T) {
 		now, want               refs
 		foreign                 bool
 	}{
-		{"kept in any case, it belongs to nobody", keep, keep, true, false, nil, nil, false},
-		{"it goes with the NodeSet", drop, keep, true, false, nil, refs{set}, false},
-		{"it stays while its worker does", keep, drop, false, false, nil, nil, false},
-		{"it goes with a worker that is too many", keep, drop, true, false, nil, refs{pod}, false},
-		{"it goes with the NodeSet while its worker stays", drop, drop, false, false, refs{pod}, refs{set}, false},
-		{"it goes with whichever goes first", drop, drop, true, false, refs{set}, refs{pod}, false},
-		{"an unretirement takes it back", keep, drop, false, false, refs{pod}, nil, false},
-		{"another policy takes it back", keep, keep, true, false, refs{set, stranger}, refs{stranger}, false},
+		{"a claim that is kept in any case belongs to nobody", keep, keep, true, false, nil, nil, false},
+		{"a claim goes with the NodeSet", drop, keep, true, false, nil, refs{set}, false},
+		{"a claim stays while its worker does", keep, drop, false, false, nil, nil, false},
+		{"a claim goes with a worker that is too many", keep, drop, true, false, nil, refs{pod}, false},
+		{"a claim goes with the NodeSet while its worker stays", drop, drop, false, false, refs{pod}, refs{set}, false},
+		{"a claim goes with whichever goes first", drop, drop, true, false, refs{set}, refs{pod}, false},
+		{"an unretirement takes the claim back", keep, drop, false, false, refs{pod}, nil, false},
+		{"another policy takes the claim back", keep, keep, true, false, refs{set, stranger}, refs{stranger}, false},
 		{"without a worker only the NodeSet counts", drop, drop, true, true, nil, refs{set}, false},
-		{"somebody else's is left alone", drop, drop, true, false, refs{controller}, refs{controller}, true},
-		{"that of an earlier NodeSet is about to go", drop, keep, false, false, refs{earlier}, refs{earlier}, true},
-		{"that of an earlier pod too", keep, keep, false, false, refs{dead}, refs{dead}, true},
+		{"somebody else's claim is left alone", drop, drop, true, false, refs{controller}, refs{controller}, true},
+		{"a claim of an earlier NodeSet is about to go", drop, keep, false, false, refs{earlier}, refs{earlier}, true},
+		{"a claim of an earlier pod is about to go", keep, keep, false, false, refs{dead}, refs{dead}, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -59,32 +59,32 @@ func TestCloudRecords(t *testing.T) {
 		{name: "nothing is known of the machines yet"},
 		{name: "Slurm is silent", silent: true, slurm: slurm{0: off}},
 		{name: "all that never ran are made like one that does", pods: []nodeset.Pod{aPod(0)}, slurm: slurm{0: inService}, want: nodeset.Clouds{Make: like("w-0", "w-1", "w-2", "w-3")}},
-		{name: "not those whose pods are there", pods: []nodeset.Pod{aPod(0), aPod(1), aPod(2)}, initial: 3, slurm: slurm{0: inService}, want: nodeset.Clouds{Make: like("w-0", "w-3")}},
-		{name: "Slurm makes none", old: true, slurm: slurm{0: off}},
-		{name: "one that has run is made anew", slurm: slurm{0: cloud, 1: off, 2: comes, 3: cloud}, want: nodeset.Clouds{Make: anew("w-1", "w-1")}},
+		{name: "no records are made for ordinals whose pods are there", pods: []nodeset.Pod{aPod(0), aPod(1), aPod(2)}, initial: 3, slurm: slurm{0: inService}, want: nodeset.Clouds{Make: like("w-0", "w-3")}},
+		{name: "Slurm makes no such records", old: true, slurm: slurm{0: off}},
+		{name: "a record that has run is made anew", slurm: slurm{0: cloud, 1: off, 2: comes, 3: cloud}, want: nodeset.Clouds{Make: anew("w-1", "w-1")}},
 		{name: "of all that have run one is left that the others can be made like", slurm: slurm{0: off, 1: off, 2: off, 3: off}, want: nodeset.Clouds{Make: each("w-1", "w-2", "w-3")}},
-		{name: "it follows when the others are made", slurm: slurm{0: off, 1: cloud, 2: cloud, 3: cloud}, want: nodeset.Clouds{Make: each("w-0")}},
+		{name: "the last one follows when the others are made", slurm: slurm{0: off, 1: cloud, 2: cloud, 3: cloud}, want: nodeset.Clouds{Make: each("w-0")}},
 		{name: "none is left where another one runs", slurm: slurm{0: off, 1: inService, 2: off, 3: cloud}, want: nodeset.Clouds{Make: each("w-0", "w-2")}},
 		{name: "one is left also for those that never ran", slurm: slurm{0: off}, want: nodeset.Clouds{Make: like("w-0", "w-1", "w-2", "w-3")}},
-		{name: "not where there is only one", replicas: 1, slurm: slurm{0: off}, want: nodeset.Clouds{Make: each("w-0")}},
-		{name: "one that has run at another spec is made like one of the present", edit: other, slurm: slurm{0: cloud, 1: cloud, 2: inService, 3: cloud}, want: nodeset.Clouds{Make: anew("w-1", "w-0")}},
-		{name: "one of another spec is deleted that runs at first", initial: 2, edit: func(nodes map[int]nodeset.PowerNode) {
+		{name: "no record is left where there is only one", replicas: 1, slurm: slurm{0: off}, want: nodeset.Clouds{Make: each("w-0")}},
+		{name: "a record that has run at another spec is made like one of the present", edit: other, slurm: slurm{0: cloud, 1: cloud, 2: inService, 3: cloud}, want: nodeset.Clouds{Make: anew("w-1", "w-0")}},
+		{name: "a record of another spec is deleted that runs at first", initial: 2, edit: func(nodes map[int]nodeset.PowerNode) {
 			clear(nodes)
 			nodes[1] = nodeset.PowerNode{Name: "w-1", State: node.Parse([]string{"IDLE", "CLOUD", "POWERED_DOWN"}), Described: true, Registered: node.No}
 		},
 			slurm: slurm{}, want: nodeset.Clouds{Delete: []string{"w-1"}}},
-		{name: "another one of another spec stays until there is one of the present", edit: func(nodes map[int]nodeset.PowerNode) {
+		{name: "a record of another spec stays until there is one of the present", edit: func(nodes map[int]nodeset.PowerNode) {
 			clear(nodes)
 			nodes[1] = nodeset.PowerNode{Name: "w-1", State: node.Parse([]string{"IDLE", "CLOUD", "POWERED_DOWN"}), Described: true, Registered: node.No}
 		}},
-		{name: "its pod still ends", pods: []nodeset.Pod{aPod(1, terminating)}, slurm: slurm{0: cloud, 1: off, 2: cloud, 3: cloud}},
-		{name: "Slurm powers it down yet", slurm: slurm{0: cloud, 1: goingOff, 2: cloud, 3: cloud}},
-		{name: "a job is there", slurm: slurm{0: cloud, 1: "MIXED+POWERED_DOWN", 2: cloud, 3: cloud}},
-		{name: "it is down", slurm: slurm{0: cloud, 1: late, 2: cloud, 3: cloud}},
-		{name: "it is drained", slurm: slurm{0: cloud, 1: "IDLE+DRAIN+POWERED_DOWN:bad disk", 2: cloud, 3: cloud}},
-		{name: "it is reserved", edit: edit(func(n *nodeset.PowerNode) { n.Reserved = true }), slurm: slurm{0: cloud, 1: off, 2: cloud, 3: cloud}},
-		{name: "somebody else has written its comment", edit: edit(func(n *nodeset.PowerNode) { n.Foreign = true }), slurm: slurm{0: cloud, 1: off, 2: cloud, 3: cloud}},
-		{name: "it does not say whose node it is", edit: edit(func(n *nodeset.PowerNode) { n.Described, n.Registered = false, node.Unknown }),
+		{name: "a pod of the record still ends", pods: []nodeset.Pod{aPod(1, terminating)}, slurm: slurm{0: cloud, 1: off, 2: cloud, 3: cloud}},
+		{name: "Slurm powers the node down yet", slurm: slurm{0: cloud, 1: goingOff, 2: cloud, 3: cloud}},
+		{name: "a job is on the node", slurm: slurm{0: cloud, 1: "MIXED+POWERED_DOWN", 2: cloud, 3: cloud}},
+		{name: "the node is down", slurm: slurm{0: cloud, 1: late, 2: cloud, 3: cloud}},
+		{name: "the node is drained", slurm: slurm{0: cloud, 1: "IDLE+DRAIN+POWERED_DOWN:bad disk", 2: cloud, 3: cloud}},
+		{name: "the node is reserved", edit: edit(func(n *nodeset.PowerNode) { n.Reserved = true }), slurm: slurm{0: cloud, 1: off, 2: cloud, 3: cloud}},
+		{name: "somebody else has written the comment of the record", edit: edit(func(n *nodeset.PowerNode) { n.Foreign = true }), slurm: slurm{0: cloud, 1: off, 2: cloud, 3: cloud}},
+		{name: "a record does not say whose node it is", edit: edit(func(n *nodeset.PowerNode) { n.Described, n.Registered = false, node.Unknown }),
 			slurm: slurm{0: cloud, 1: cloud, 2: cloud, 3: cloud}, want: nodeset.Clouds{Describe: []string{"w-1"}}},
 		{name: "all is right", slurm: slurm{0: cloud, 1: cloud, 2: cloud, 3: cloud}},
 	}

@@ -32,13 +32,13 @@ func TestKeep(t *testing.T) {
 		limit     int
 		want      nodeset.History
 	}{
-		{"the first is made", nil, nil, 0, nodeset.History{Hash: "h0", Create: true, Number: 1}},
-		{"one that is there is left alone", []nodeset.Revision{rev("h0", 1, "now")}, used("h0"), 0, nodeset.History{Hash: "h0", Number: 1}},
-		{"a change makes another and keeps those of workers", []nodeset.Revision{rev("old", 1, "x"), rev("older", 4, "y")}, used("old"), 0,
+		{"the first revision is made", nil, nil, 0, nodeset.History{Hash: "h0", Create: true, Number: 1}},
+		{"a revision that is there is left alone", []nodeset.Revision{rev("h0", 1, "now")}, used("h0"), 0, nodeset.History{Hash: "h0", Number: 1}},
+		{"a change makes another revision and keeps those of workers", []nodeset.Revision{rev("old", 1, "x"), rev("older", 4, "y")}, used("old"), 0,
 			nodeset.History{Hash: "h0", Create: true, Number: 5, Delete: []string{"w-older"}}},
-		{"as many as the limit says are kept, the newest ones", []nodeset.Revision{rev("a", 1, "x"), rev("c", 3, "y"), rev("b", 2, "z"), rev("h0", 4, "now")}, nil, 2,
+		{"as many revisions as the limit says are kept, the newest ones", []nodeset.Revision{rev("a", 1, "x"), rev("c", 3, "y"), rev("b", 2, "z"), rev("h0", 4, "now")}, nil, 2,
 			nodeset.History{Hash: "h0", Number: 4, Delete: []string{"w-a"}}},
-		{"a rollback makes the old one the newest", []nodeset.Revision{rev("h0", 1, "now"), rev("b", 2, "x")}, used("b"), 0,
+		{"a rollback makes the old revision the newest", []nodeset.Revision{rev("h0", 1, "now"), rev("b", 2, "x")}, used("b"), 0,
 			nodeset.History{Hash: "h0", Renumber: "w-h0", Number: 3}},
 		{"nobody's revisions are adopted, or deleted", []nodeset.Revision{orphan(rev("h0", 2, "now")), orphan(rev("b", 1, "x"))}, nil, 0,
 			nodeset.History{Hash: "h0", Number: 2, Adopt: []string{"w-h0"}, Delete: []string{"w-b"}}},

@@ -31,17 +31,17 @@ func TestReactions(t *testing.T) {
 		{"a failure drains", drains, full, Prolog, at("IDLE", "", ""), Action{Kind: Drain, Text: "[node_problem] disk: 91% are used [prolog]"}},
 		{"a drained node keeps its reason", drains, full, Prolog, at("IDLE+DRAIN", "by hand", ""), Action{}},
 		{"a success before a job asks nobody", drains, fine, Prolog, nil, Action{}},
-		{"it does where HealthCheckProgram will not", `{"on_ok": "undrain", "contexts": ["prolog"]}`, fine, Prolog, nil, Action{Need: NeedNode}},
-		{"a success of HealthCheckProgram asks", drains, fine, HealthProgram, nil, Action{Need: NeedNode}},
-		{"it undrains what the check drained", drains, fine, HealthProgram, at("IDLE+DRAIN", "[node_problem] disk: 91% [prolog]", ""), Action{Kind: Undrain}},
-		{"it leaves a person's drain", drains, fine, HealthProgram, at("IDLE+DRAIN", "by hand", ""), Action{}},
-		{"it leaves another check's drain", drains, fine, HealthProgram, at("IDLE+DRAIN", "[node_problem] disk2 [prolog]", ""), Action{}},
-		{"it leaves an old reason", drains, fine, HealthProgram, at("IDLE", "[node_problem] disk [prolog]", ""), Action{}},
+		{"a success before a job asks for the node where HealthCheckProgram will not", `{"on_ok": "undrain", "contexts": ["prolog"]}`, fine, Prolog, nil, Action{Need: NeedNode}},
+		{"a success of HealthCheckProgram asks for the node", drains, fine, HealthProgram, nil, Action{Need: NeedNode}},
+		{"a success undrains what the check drained", drains, fine, HealthProgram, at("IDLE+DRAIN", "[node_problem] disk: 91% [prolog]", ""), Action{Kind: Undrain}},
+		{"a success leaves a person's drain", drains, fine, HealthProgram, at("IDLE+DRAIN", "by hand", ""), Action{}},
+		{"a success leaves another check's drain", drains, fine, HealthProgram, at("IDLE+DRAIN", "[node_problem] disk2 [prolog]", ""), Action{}},
+		{"a success leaves an old reason", drains, fine, HealthProgram, at("IDLE", "[node_problem] disk [prolog]", ""), Action{}},
 		{"a failure comments", comments, full, Epilog, at("IDLE", "", ""), Action{Kind: SetComment, Text: "[node_problem] disk: 91% are used [epilog]"}},
 		{"a comment of the check is renewed", comments, full, Epilog, at("IDLE", "", "[node_problem] disk"), Action{Kind: SetComment, Text: "[node_problem] disk: 91% are used [epilog]"}},
 		{"a comment of the operator stays", comments, full, Epilog, at("IDLE", "", `{"pod":"x"}`), Action{}},
 		{"a success removes the comment", comments, fine, HealthProgram, at("IDLE", "", "[node_problem] disk: x"), Action{Kind: SetComment}},
-		{"it removes no other", comments, fine, HealthProgram, at("IDLE", "", "mine"), Action{}},
+		{"a success removes no other comment", comments, fine, HealthProgram, at("IDLE", "", "mine"), Action{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := parsed(t, test.check).React(test.result, test.context, test.node)
@@ -54,8 +54,8 @@ func TestReactions(t *testing.T) {
 
 func TestReasons(t *testing.T) {
 	for _, test := range []struct{ name, check, details, want string }{
-		{"base, details and context", `{"name": "disk"}`, "full", "[node_problem] disk: full [hc_program]"},
-		{"without details", `{"name": "disk"}`, " \n", "[node_problem] disk [hc_program]"},
+		{"a reason has base, details and context", `{"name": "disk"}`, "full", "[node_problem] disk: full [hc_program]"},
+		{"a reason has no details when there are none", `{"name": "disk"}`, " \n", "[node_problem] disk [hc_program]"},
 		{"details are not wanted", `{"name": "disk", "reason_append_details": false}`, "full", "[node_problem] disk [hc_program]"},
 		{"the base has names", `{"name": "disk", "reason_base": "[x] $name in $context"}`, "", "[x] disk in hc_program [hc_program]"},
 		{"a name with a dollar is not replaced again", `{"name": "$context"}`, "", "[node_problem] $context [hc_program]"},

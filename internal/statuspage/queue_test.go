@@ -25,13 +25,13 @@ func TestWhatIsSaidOfJobsIsNoMoreThanIsKnown(t *testing.T) {
 		age     string
 		old     bool
 	}{
-		{"without a link", false, exampleQueue(), "no link", "", false},
-		{"before Slurm has been asked", true, Queue{}, "while somebody follows", "", false},
-		{"when Slurm has never answered", true, Queue{Why: "no"}, "has not answered", "", false},
-		{"a moment after an answer", true, taken(20*time.Second, ""), "", "less than 30 s old", false},
-		{"when the load on slurmrestd is limited", true, taken(4*time.Minute, ""), "", "4 min old", false},
-		{"when the answer is too old", true, taken(5*time.Minute, ""), "", "5 min old", true},
-		{"when Slurm did not answer any more", true, taken(20*time.Second, "no"), "", "less than 30 s old", true},
+		{"the queue is not known without a link", false, exampleQueue(), "no link", "", false},
+		{"the queue is not known before Slurm has been asked", true, Queue{}, "while somebody follows", "", false},
+		{"the queue is not known when Slurm has never answered", true, Queue{Why: "no"}, "has not answered", "", false},
+		{"the queue is shown a moment after an answer", true, taken(20*time.Second, ""), "", "less than 30 s old", false},
+		{"the queue is shown when the load on slurmrestd is limited", true, taken(4*time.Minute, ""), "", "4 min old", false},
+		{"the queue is old when the answer is too old", true, taken(5*time.Minute, ""), "", "5 min old", true},
+		{"the queue is old when Slurm did not answer any more", true, taken(20*time.Second, "no"), "", "less than 30 s old", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := jobs(Facts{Now: noon(), Slurm: Slurm{Linked: tt.linked}, Queue: tt.queue})

@@ -156,14 +156,14 @@ func TestWhoHeldTheNodeBeforeSlurmctldDrainedIt(t *testing.T) {
 		seen []worker.Worker
 		want node.Answer
 	}{
-		{"nobody in a record that was just made", []worker.Worker{absent, theirs, theirs}, node.No},
-		{"nobody where it was free", []worker.Worker{free, theirs}, node.No},
-		{"a person", []worker.Worker{free, person, theirs, unheard, theirs}, node.Yes},
-		{"it is not known when it is seen for the first time", []worker.Worker{theirs, theirs}, node.Unknown},
-		{"nobody when that was noted once", []worker.Worker{noted, theirs}, node.No},
-		{"somebody when the words are left over and slurmd offers enough", []worker.Worker{free, drained("slurm", lowMemory)}, node.Yes},
-		{"somebody who set it down", []worker.Worker{drained("root", "psu", state("DOWN")), theirs}, node.Yes},
-		{"not we", []worker.Worker{drained("slurm", "slurm-operator: Pod is terminating", state("DOWN")), theirs}, node.No},
+		{"nobody held a record that was just made", []worker.Worker{absent, theirs, theirs}, node.No},
+		{"nobody held a node that was free", []worker.Worker{free, theirs}, node.No},
+		{"a person held the node", []worker.Worker{free, person, theirs, unheard, theirs}, node.Yes},
+		{"it is not known who held a node that is seen for the first time", []worker.Worker{theirs, theirs}, node.Unknown},
+		{"nobody held the node when its drain was noted once", []worker.Worker{noted, theirs}, node.No},
+		{"somebody held the node when the words are left over and slurmd offers enough", []worker.Worker{free, drained("slurm", lowMemory)}, node.Yes},
+		{"somebody who set the node down held it", []worker.Worker{drained("root", "psu", state("DOWN")), theirs}, node.Yes},
+		{"we do not count as somebody who held the node", []worker.Worker{drained("slurm", "slurm-operator: Pod is terminating", state("DOWN")), theirs}, node.No},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := node.Unknown

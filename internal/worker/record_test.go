@@ -272,13 +272,13 @@ func TestANodeThatWeSetDownIsUsedAgain(t *testing.T) {
 		w    worker.Worker
 		want bool
 	}{
-		{"when another slurmd stands behind it", down(ours, noon), true},
-		{"not while it is the old one", down(ours, noon.Add(-2*time.Hour)), false},
-		{"not when somebody else set it down", down("bad disk", noon), false},
-		{"not while it does not respond", down(ours, noon, "NOT_RESPONDING"), false},
-		{"not when it is not down", registered(), false},
-		{"with a drain that nobody wants any more, which Slurm ends as well", down(ours, noon, "DRAIN"), true},
-		{"not while the pod is cordoned, whose drain Slurm would end", cordonedToo(down(ours, noon, "DRAIN")), false},
+		{"a node is used again when another slurmd stands behind it", down(ours, noon), true},
+		{"a node is not used again while the slurmd behind it is the old one", down(ours, noon.Add(-2*time.Hour)), false},
+		{"a node is not used again when somebody else set it down", down("bad disk", noon), false},
+		{"a node is not used again while it does not respond", down(ours, noon, "NOT_RESPONDING"), false},
+		{"a node is not used again when it is not down", registered(), false},
+		{"a node is used again with a drain that nobody wants any more, which Slurm ends as well", down(ours, noon, "DRAIN"), true},
+		{"a node is not used again while the pod is cordoned, whose drain Slurm would end", cordonedToo(down(ours, noon, "DRAIN")), false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

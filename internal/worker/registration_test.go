@@ -17,10 +17,10 @@ func TestAWorkerSaysThatItsRecordIsNotItsOwn(t *testing.T) {
 		name, state, comment, reason string
 		want, message                string
 	}{
-		{"one that fits", "IDLE", `{"podName":"w-0","registration":"mine"}`, "", "", ""},
-		{"one of nobody knows what", "IDLE", `{"podName":"w-0"}`, "", "", ""},
-		{"one of another registration", "IDLE", `{"podName":"w-0","registration":"other"}`, "", slinkyv1beta1.ReasonRecordOutdated, "other values than Slurm's record of node w-0 has"},
-		{"one that wants more than slurmd offers", "IDLE DRAIN INVALID_REG", `{"podName":"w-0","registration":"mine"}`, "Low RealMemory (reported:24105 < 90.00% of configured:100000)",
+		{"a record that fits is no trouble", "IDLE", `{"podName":"w-0","registration":"mine"}`, "", "", ""},
+		{"a record of nobody knows what is no trouble", "IDLE", `{"podName":"w-0"}`, "", "", ""},
+		{"a record of another registration is told", "IDLE", `{"podName":"w-0","registration":"other"}`, "", slinkyv1beta1.ReasonRecordOutdated, "other values than Slurm's record of node w-0 has"},
+		{"a record that wants more than slurmd offers is told", "IDLE DRAIN INVALID_REG", `{"podName":"w-0","registration":"mine"}`, "Low RealMemory (reported:24105 < 90.00% of configured:100000)",
 			slinkyv1beta1.ReasonInvalidRegistration, "Low RealMemory (reported:24105 < 90.00% of configured:100000)"},
 	}
 	for _, tt := range tests {

@@ -38,12 +38,12 @@ func TestNeedsVolume(t *testing.T) {
 		change func(*corev1.PersistentVolumeClaim)
 		want   bool
 	}{
-		"a claim that was assigned to us":           {func(*corev1.PersistentVolumeClaim) {}, true},
-		"not one that waits for its first consumer": {func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil }, false},
-		"not one of another provisioner":            {func(c *corev1.PersistentVolumeClaim) { c.Annotations[provisionerAnnotation] = "other" }, false},
-		"not one that is bound":                     {func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv" }, false},
-		"not one that is being deleted":             {func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &now }, false},
-		"not one without a class":                   {func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = nil }, false},
+		"a claim that was assigned to us needs a volume":            {func(*corev1.PersistentVolumeClaim) {}, true},
+		"a claim that waits for its first consumer needs no volume": {func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil }, false},
+		"a claim of another provisioner needs no volume":            {func(c *corev1.PersistentVolumeClaim) { c.Annotations[provisionerAnnotation] = "other" }, false},
+		"a claim that is bound needs no volume":                     {func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv" }, false},
+		"a claim that is being deleted needs no volume":             {func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &now }, false},
+		"a claim without a class needs no volume":                   {func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = nil }, false},
 	} {
 		if got := needsVolume(claim(test.change)); got != test.want {
 			t.Errorf("%s: got %v", name, got)
@@ -84,18 +84,18 @@ func TestOnlyOurReleasedVolumesAreRemoved(t *testing.T) {
 		change func(*corev1.PersistentVolume)
 		want   bool
 	}{
-		"a released volume":              {func(*corev1.PersistentVolume) {}, true},
-		"not a bound one":                {func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumeBound }, false},
-		"not one of another provisioner": {func(v *corev1.PersistentVolume) { v.Annotations[provisionedBy] = "other" }, false},
-		"not one made by hand":           {func(v *corev1.PersistentVolume) { v.Annotations = nil }, false},
-		"not one to retain": {func(v *corev1.PersistentVolume) {
+		"a released volume is removed":          {func(*corev1.PersistentVolume) {}, true},
+		"a bound volume stays":                  {func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumeBound }, false},
+		"a volume of another provisioner stays": {func(v *corev1.PersistentVolume) { v.Annotations[provisionedBy] = "other" }, false},
+		"a volume made by hand stays":           {func(v *corev1.PersistentVolume) { v.Annotations = nil }, false},
+		"a volume to retain stays": {func(v *corev1.PersistentVolume) {
 			v.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 		}, false},
-		"not one that leads somewhere else":  {func(v *corev1.PersistentVolume) { v.Spec.HostPath.Path = "/etc" }, false},
-		"not one that leads out of the tree": {func(v *corev1.PersistentVolume) { v.Spec.HostPath.Path = "/storage/../etc" }, false},
-		"not one of another name":            {func(v *corev1.PersistentVolume) { v.Name, v.Spec.HostPath.Path = "..", "/" }, false},
-		"not one without a claim":            {func(v *corev1.PersistentVolume) { v.Spec.ClaimRef = nil }, false},
-		"not one of another kind":            {func(v *corev1.PersistentVolume) { v.Spec.HostPath = nil }, false},
+		"a volume that leads somewhere else stays":  {func(v *corev1.PersistentVolume) { v.Spec.HostPath.Path = "/etc" }, false},
+		"a volume that leads out of the tree stays": {func(v *corev1.PersistentVolume) { v.Spec.HostPath.Path = "/storage/../etc" }, false},
+		"a volume of another name stays":            {func(v *corev1.PersistentVolume) { v.Name, v.Spec.HostPath.Path = "..", "/" }, false},
+		"a volume without a claim stays":            {func(v *corev1.PersistentVolume) { v.Spec.ClaimRef = nil }, false},
+		"a volume of another kind stays":            {func(v *corev1.PersistentVolume) { v.Spec.HostPath = nil }, false},
 	} {
 		v, err := volumeFor(claim(func(*corev1.PersistentVolumeClaim) {}), class, "/storage")
 		if err != nil {

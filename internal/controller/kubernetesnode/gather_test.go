@@ -56,13 +56,13 @@ func TestForWhichPodsAMachineMayBeRebootedAndReplaced(t *testing.T) {
 		owner      func(*metav1.OwnerReference)
 		want       bool
 	}{
-		"for those of a NodeSet":                           {want: true},
-		"in a namespace that may ask for it":               {namespaces: []string{"a", "slurm"}, want: true},
-		"not in another one":                               {namespaces: []string{"a"}},
-		"not for a pod with the labels of a worker alone":  {owner: func(o *metav1.OwnerReference) { o.Controller = nil }},
-		"not for one of a NodeSet of another API":          {owner: func(o *metav1.OwnerReference) { o.APIVersion = "slinky.slurm.net.example/v1" }},
-		"not for one of something else than a NodeSet":     {owner: func(o *metav1.OwnerReference) { o.Kind = "LoginSet" }},
-		"for those of a NodeSet in an older version, also": {owner: func(o *metav1.OwnerReference) { o.APIVersion = "slinky.slurm.net/v1alpha1" }, want: true},
+		"a machine may be rebooted for a worker of a NodeSet":                           {want: true},
+		"a machine may be rebooted in a namespace that may ask for it":                  {namespaces: []string{"a", "slurm"}, want: true},
+		"a machine may not be rebooted in another namespace":                            {namespaces: []string{"a"}},
+		"a machine may not be rebooted for a pod that has the labels of a worker alone": {owner: func(o *metav1.OwnerReference) { o.Controller = nil }},
+		"a machine may not be rebooted for a pod of a NodeSet of another API":           {owner: func(o *metav1.OwnerReference) { o.APIVersion = "slinky.slurm.net.example/v1" }},
+		"a machine may not be rebooted for a pod of something else than a NodeSet":      {owner: func(o *metav1.OwnerReference) { o.Kind = "LoginSet" }},
+		"a machine may be rebooted for a worker of a NodeSet in an older version":       {owner: func(o *metav1.OwnerReference) { o.APIVersion = "slinky.slurm.net/v1alpha1" }, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			owner := ofSet

@@ -234,14 +234,14 @@ func TestWhatAKilledRunLeftIsTakenAway(t *testing.T) {
 func TestADirectoryWithTheNameOfALeftoverStopsNothing(t *testing.T) {
 	source := image(t)
 	for name, dir := range map[string]string{
-		"one of a user":                        "usr/lib/" + temporaryPrefix + "x",
-		"one where a file is written":          "usr/lib/" + temporaryPrefix + "0",
-		"one where the sentinel is written":    "etc/" + temporaryPrefix + "new",
-		"one where the marker is written":      temporaryPrefix + "new",
-		"one where Slurm's links are made":     "usr/bin/" + temporaryPrefix + "new",
-		"one in the place of the lock":         lockName,
-		"one in the place of the marker":       Marker,
-		"one where another was moved to aside": "usr/lib/" + temporaryPrefix + "0.aside.0",
+		"a user has made the directory":                     "usr/lib/" + temporaryPrefix + "x",
+		"the directory is where a file is written":          "usr/lib/" + temporaryPrefix + "0",
+		"the directory is where the sentinel is written":    "etc/" + temporaryPrefix + "new",
+		"the directory is where the marker is written":      temporaryPrefix + "new",
+		"the directory is where Slurm's links are made":     "usr/bin/" + temporaryPrefix + "new",
+		"the directory is in the place of the lock":         lockName,
+		"the directory is in the place of the marker":       Marker,
+		"the directory is where another was moved to aside": "usr/lib/" + temporaryPrefix + "0.aside.0",
 	} {
 		for _, interrupted := range []bool{true, false} {
 			if interrupted && dir == Marker {

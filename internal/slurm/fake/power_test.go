@@ -26,16 +26,16 @@ func TestPowerSaving(t *testing.T) {
 		do   func()
 		want string
 	}{
-		{"it registers", func() { c.Register(node) }, "IDLE+DYNAMIC_NORM"},
-		{"it powers down", power("POWER_DOWN"), "IDLE+POWERED_DOWN+DYNAMIC_NORM"},
-		{"a job asks for it", func() { id = c.Submit(fake.Job{Nodes: 1}) }, "ALLOCATED+NOT_RESPONDING+POWERING_UP+DYNAMIC_NORM RUNNING+CONFIGURING+POWER_UP_NODE"},
+		{"a node registers", func() { c.Register(node) }, "IDLE+DYNAMIC_NORM"},
+		{"the node powers down", power("POWER_DOWN"), "IDLE+POWERED_DOWN+DYNAMIC_NORM"},
+		{"a job asks for the node", func() { id = c.Submit(fake.Job{Nodes: 1}) }, "ALLOCATED+NOT_RESPONDING+POWERING_UP+DYNAMIC_NORM RUNNING+CONFIGURING+POWER_UP_NODE"},
 		{"a slurmd registers that has started before", func() { c.Register(node) }, "ALLOCATED+NOT_RESPONDING+POWERING_UP+DYNAMIC_NORM RUNNING+CONFIGURING+POWER_UP_NODE"},
-		{"one registers that has started since", func() { c.Register(booted) }, "ALLOCATED+DYNAMIC_NORM RUNNING"},
-		{"a busy one does not power down yet", power("POWER_DOWN"), "ALLOCATED+POWER_DOWN+DYNAMIC_NORM RUNNING"},
+		{"a slurmd registers that has started since", func() { c.Register(booted) }, "ALLOCATED+DYNAMIC_NORM RUNNING"},
+		{"a busy node does not power down yet", power("POWER_DOWN"), "ALLOCATED+POWER_DOWN+DYNAMIC_NORM RUNNING"},
 		{"the job is cancelled", func() { c.Cancel(id); c.clock.Step(time.Minute) }, "IDLE+POWERED_DOWN+DYNAMIC_NORM CANCELLED"},
-		{"another job asks for it", func() { id = c.Submit(fake.Job{Nodes: 1}) }, "ALLOCATED+NOT_RESPONDING+POWERING_UP+DYNAMIC_NORM RUNNING+CONFIGURING+POWER_UP_NODE"},
-		{"it does not come", func() { c.Late("a") }, "DOWN+POWERED_DOWN+DYNAMIC_NORM(ResumeTimeout reached) PENDING"},
-		{"it comes too late", func() { c.Register(node) }, "ALLOCATED+DYNAMIC_NORM RUNNING"},
+		{"another job asks for the node", func() { id = c.Submit(fake.Job{Nodes: 1}) }, "ALLOCATED+NOT_RESPONDING+POWERING_UP+DYNAMIC_NORM RUNNING+CONFIGURING+POWER_UP_NODE"},
+		{"the node does not come", func() { c.Late("a") }, "DOWN+POWERED_DOWN+DYNAMIC_NORM(ResumeTimeout reached) PENDING"},
+		{"the node comes too late", func() { c.Register(node) }, "ALLOCATED+DYNAMIC_NORM RUNNING"},
 	} {
 		step.do()
 		n, _ := c.Node("a")

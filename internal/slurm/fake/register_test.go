@@ -29,16 +29,16 @@ func registrations() map[string]registration {
 	const low = "Low socket*core*thread count, Low CPUs"
 	disk := func(c cluster) { _ = c.Update("root", "a", "DRAIN", "disk") }
 	return map[string]registration{
-		"the same": {first: four, second: four, want: "a=IDLE"},
+		"the second registration is the same": {first: four, second: four, want: "a=IDLE"},
 		"what slurmd is told to be is only for the first time": {
 			first: four, second: fake.Node{CPUs: 4, RealMemory: 400, Weight: 9, Features: []string{"g"}, Machine: fake.Machine{RealMemory: 24105}}, want: "a=IDLE",
 		},
-		"with more":         {first: four, second: fake.Node{CPUs: 8}, want: "a=IDLE"},
-		"with fewer CPUs":   {first: four, second: fewer, want: "a=IDLE+DRAIN+INVALID_REG(" + low + " by slurm)"},
-		"with other cores":  {first: four, second: fake.Node{CPUs: 4, CoreSpecCount: 2}, want: "a=IDLE+DRAIN+INVALID_REG(CoreSpec differ by slurm)"},
-		"with less memory":  {first: four, second: fake.Node{CPUs: 4, RealMemory: 500}, want: "a=IDLE+DRAIN+INVALID_REG(Low RealMemory (reported:500 < 100.00% of configured:600) by slurm)"},
-		"with less of all":  {first: fake.Node{CPUs: 4, Gres: "gpu:2", RealMemory: 99}, second: fake.Node{CPUs: 1, RealMemory: 98}, want: "a=IDLE+DRAIN+INVALID_REG(gres/gpu count reported lower than configured (0 < 2), " + low + ", Low RealMemory (reported:98 < 100.00% of configured:99) by slurm)"},
-		"the first is less": {second: fake.Node{RealMemory: 99, Machine: fake.Machine{RealMemory: 98}}, want: "a=IDLE+DRAIN+INVALID_REG(Low RealMemory (reported:98 < 100.00% of configured:99) by slurm)"},
+		"the second registration offers more":        {first: four, second: fake.Node{CPUs: 8}, want: "a=IDLE"},
+		"the second registration offers fewer CPUs":  {first: four, second: fewer, want: "a=IDLE+DRAIN+INVALID_REG(" + low + " by slurm)"},
+		"the second registration offers other cores": {first: four, second: fake.Node{CPUs: 4, CoreSpecCount: 2}, want: "a=IDLE+DRAIN+INVALID_REG(CoreSpec differ by slurm)"},
+		"the second registration offers less memory": {first: four, second: fake.Node{CPUs: 4, RealMemory: 500}, want: "a=IDLE+DRAIN+INVALID_REG(Low RealMemory (reported:500 < 100.00% of configured:600) by slurm)"},
+		"the second registration offers less of all": {first: fake.Node{CPUs: 4, Gres: "gpu:2", RealMemory: 99}, second: fake.Node{CPUs: 1, RealMemory: 98}, want: "a=IDLE+DRAIN+INVALID_REG(gres/gpu count reported lower than configured (0 < 2), " + low + ", Low RealMemory (reported:98 < 100.00% of configured:99) by slurm)"},
+		"the first registration offers less":         {second: fake.Node{RealMemory: 99, Machine: fake.Machine{RealMemory: 98}}, want: "a=IDLE+DRAIN+INVALID_REG(Low RealMemory (reported:98 < 100.00% of configured:99) by slurm)"},
 		"a drain of somebody else loses its reason": {
 			first: four, between: disk, second: fewer, want: "a=IDLE+DRAIN+INVALID_REG(" + low + " by slurm)",
 		},
@@ -122,13 +122,13 @@ func TestANodeThatIsDownReturnsToServiceWhenItsSlurmdAnswers(t *testing.T) {
 		do   []func(cluster)
 		want string
 	}{
-		"it answers":                           {[]func(cluster){answers}, "a=IDLE"},
-		"it is asked after an undrain":         {[]func(cluster){undrain}, "a=IDLE"},
-		"its drain stays":                      {[]func(cluster){func(c cluster) { _ = c.Update("root", "a", "DRAIN", "disk") }, answers}, "a=IDLE+DRAIN(disk by root)"},
-		"it has ended":                         {[]func(cluster){func(c cluster) { c.Leave("a") }, answers, undrain}, "a=DOWN(psu by root)"},
-		"slurmctld has given it up":            {[]func(cluster){func(c cluster) { c.Lose("a") }, undrain}, "a=DOWN+NOT_RESPONDING(psu by root)"},
-		"it offers too little":                 {[]func(cluster){func(c cluster) { c.Register(fake.Node{Name: "a", CPUs: 2}) }, answers}, "a=DOWN+INVALID_REG(Low socket*core*thread count, Low CPUs by slurm)"},
-		"another one answers, and it does not": {[]func(cluster){func(c cluster) { c.Answer("b") }}, "a=DOWN(psu by root)"},
+		"the slurmd answers":                            {[]func(cluster){answers}, "a=IDLE"},
+		"the slurmd is asked after an undrain":          {[]func(cluster){undrain}, "a=IDLE"},
+		"the node's drain stays":                        {[]func(cluster){func(c cluster) { _ = c.Update("root", "a", "DRAIN", "disk") }, answers}, "a=IDLE+DRAIN(disk by root)"},
+		"the slurmd has ended":                          {[]func(cluster){func(c cluster) { c.Leave("a") }, answers, undrain}, "a=DOWN(psu by root)"},
+		"slurmctld has given the node up":               {[]func(cluster){func(c cluster) { c.Lose("a") }, undrain}, "a=DOWN+NOT_RESPONDING(psu by root)"},
+		"the slurmd offers too little":                  {[]func(cluster){func(c cluster) { c.Register(fake.Node{Name: "a", CPUs: 2}) }, answers}, "a=DOWN+INVALID_REG(Low socket*core*thread count, Low CPUs by slurm)"},
+		"another slurmd answers, and this one does not": {[]func(cluster){func(c cluster) { c.Answer("b") }}, "a=DOWN(psu by root)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := start(t, fake.Slurm2605)

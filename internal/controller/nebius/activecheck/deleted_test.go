@@ -40,7 +40,7 @@ func (w *world) expectForgotten(ids ...int64) {
 }
 
 func TestACheckThatIsDeletedIsForgotten(t *testing.T) {
-	t.Run("while its jobs run", func(t *testing.T) {
+	t.Run("a check is forgotten while its jobs run", func(t *testing.T) {
 		simulate(t, func(w *world) {
 			w.passes()
 			ids := w.submitted()
@@ -51,7 +51,7 @@ func TestACheckThatIsDeletedIsForgotten(t *testing.T) {
 			w.expectForgotten(ids...)
 		})
 	})
-	t.Run("before its run has begun", func(t *testing.T) {
+	t.Run("a check is forgotten before its run has begun", func(t *testing.T) {
 		simulate(t, func(w *world) {
 			w.delete()
 			w.expectForgotten()
@@ -60,7 +60,7 @@ func TestACheckThatIsDeletedIsForgotten(t *testing.T) {
 			}
 		})
 	})
-	t.Run("while a job is being submitted", func(t *testing.T) {
+	t.Run("a check is forgotten while a job is being submitted", func(t *testing.T) {
 		simulate(t, func(w *world) {
 			deleted := false
 			w.slurm.SetFault(func(r *http.Request) *fake.Fault {
@@ -79,7 +79,7 @@ func TestACheckThatIsDeletedIsForgotten(t *testing.T) {
 			w.expectForgotten(w.submitted()...)
 		})
 	})
-	t.Run("while a node waits for the brake", func(t *testing.T) {
+	t.Run("a check is forgotten while a node waits for the brake", func(t *testing.T) {
 		simulate(t, func(w *world) {
 			w.passes()
 			for _, id := range w.submitted() {
@@ -93,7 +93,7 @@ func TestACheckThatIsDeletedIsForgotten(t *testing.T) {
 			w.expectForgotten()
 		})
 	})
-	t.Run("while a node is being drained", func(t *testing.T) {
+	t.Run("a check is forgotten while a node is being drained", func(t *testing.T) {
 		simulate(t, func(w *world) {
 			w.passes()
 			ids := w.submitted()

@@ -27,13 +27,13 @@ func TestReport(t *testing.T) {
 		status   string
 		reason   string
 	}{
-		"before the DaemonSet is made": {nil, nil, "the DaemonSet is not created yet", "updating", "RollingOut"},
-		"before its controller saw it": {set(1, 2, 2, 2), nil, "the DaemonSet has a new spec", "updating", "RollingOut"},
-		"while pods are replaced":      {set(2, 3, 1, 3), nil, "rolled out on 1 of 3 nodes", "updating", "RollingOut"},
-		"while pods start":             {set(2, 3, 3, 2), nil, "rolled out on 2 of 3 nodes", "updating", "PodsNotReady"},
-		"when all run":                 {set(2, 3, 3, 3), nil, "rolled out on 3 of 3 nodes", "succeeded", "Available"},
-		"without nodes":                {set(2, 0, 0, 0), nil, "rolled out on 0 of 0 nodes", "succeeded", "Available"},
-		"with a mistake": {
+		"the DaemonSet is not made yet":                   {nil, nil, "the DaemonSet is not created yet", "updating", "RollingOut"},
+		"the controller of the DaemonSet has not seen it": {set(1, 2, 2, 2), nil, "the DaemonSet has a new spec", "updating", "RollingOut"},
+		"pods are replaced":                               {set(2, 3, 1, 3), nil, "rolled out on 1 of 3 nodes", "updating", "RollingOut"},
+		"pods start":                                      {set(2, 3, 3, 2), nil, "rolled out on 2 of 3 nodes", "updating", "PodsNotReady"},
+		"all pods run":                                    {set(2, 3, 3, 3), nil, "rolled out on 3 of 3 nodes", "succeeded", "Available"},
+		"there are no nodes":                              {set(2, 0, 0, 0), nil, "rolled out on 0 of 0 nodes", "succeeded", "Available"},
+		"the spec has a mistake": {
 			set(2, 3, 3, 3), problem.List{problem.Errorf("spec", "InvalidSpec", "nothing is enabled")}, "rolled out on 3 of 3 nodes", "failed", "InvalidSpec",
 		},
 	} {

@@ -51,10 +51,10 @@ func TestReport(t *testing.T) {
 		ready   string
 		scaling metav1.ConditionStatus
 	}{
-		"all run": {func(*facts) {}, nil, "2 of 2 active nodes are ready", metav1.ConditionFalse},
-		"one powers up and has no pod yet": {func(f *facts) { f.says(2, "ALLOCATED+CLOUD+NOT_RESPONDING+POWERING_UP") },
+		"all nodes run": {func(*facts) {}, nil, "2 of 2 active nodes are ready", metav1.ConditionFalse},
+		"a node powers up and has no pod yet": {func(f *facts) { f.says(2, "ALLOCATED+CLOUD+NOT_RESPONDING+POWERING_UP") },
 			[]string{"2 Pending CLOUD+NOT_RESPONDING+POWERING_UP: its pod is not made yet"}, "2 of 3 active nodes are ready", metav1.ConditionTrue},
-		"its pod is there, and slurmd not": {func(f *facts) {
+		"a node powers up, and its pod is there, and slurmd not": {func(f *facts) {
 			f.says(2, "IDLE+CLOUD+POWERING_UP")
 			f.pods[2] = pod{name: "c-n-2", node: "n"}
 		}, []string{"2 Pending CLOUD+POWERING_UP: Slurm waits for its slurmd"}, "2 of 3 active nodes are ready", metav1.ConditionTrue},
@@ -63,12 +63,12 @@ func TestReport(t *testing.T) {
 		"a pod ends while Slurm wants the node again": {func(f *facts) {
 			f.pods[1] = pod{name: "c-n-1", node: "n", phase: corev1.PodRunning, leaving: true}
 		}, []string{"1 Running CLOUD: the pod of its last run still ends"}, "1 of 2 active nodes are ready", metav1.ConditionTrue},
-		"one is DOWN": {func(f *facts) { f.says(1, "DOWN+CLOUD") }, []string{"1 Running DOWN+CLOUD: Slurm has it as DOWN"}, "1 of 2 active nodes are ready", metav1.ConditionFalse},
+		"a node is DOWN": {func(f *facts) { f.says(1, "DOWN+CLOUD") }, []string{"1 Running DOWN+CLOUD: Slurm has it as DOWN"}, "1 of 2 active nodes are ready", metav1.ConditionFalse},
 		"a pod is not ready": {func(f *facts) { f.pods[1] = pod{name: "c-n-1", node: "n", phase: corev1.PodRunning} },
 			[]string{"1 Running CLOUD: its pod is not ready"}, "1 of 2 active nodes are ready", metav1.ConditionFalse},
-		"one is asked for": {func(f *facts) { f.state.Spec.ActiveNodes = []int32{0, 1, 3} },
+		"a node is asked for": {func(f *facts) { f.state.Spec.ActiveNodes = []int32{0, 1, 3} },
 			[]string{"3 Pending CLOUD+POWERED_DOWN: Slurm is asked to power it up"}, "2 of 3 active nodes are ready", metav1.ConditionTrue},
-		"one is asked for that Slurm does not have": {func(f *facts) {
+		"a node is asked for that Slurm does not have": {func(f *facts) {
 			f.state.Spec.ActiveNodes = []int32{0, 1, 3}
 			f.says(3, "")
 		}, []string{"3 Pending : Slurm has no record of this node yet and cannot power it up. The operator makes the record when another worker of the NodeSet has registered; before Slurm 25.11 this worker has to run once: raise initialNumberEphemeralNodes"},

@@ -35,11 +35,11 @@ func TestSlurmdbdIsUpgradedBeforeSlurmctld(t *testing.T) {
 		{"without accounting there is nobody to wait for", upgrade{slurmctld: running("old", 2, 1), image: "new"}, false},
 		{"a slurmdbd that does not exist yet is not older", upgrade{slurmctld: running("old", 2, 1), image: "new", accounting: a, slurmdbdImage: "new"}, false},
 		{"a slurmdbd whose StatefulSet has not been changed yet is waited for", upgrade{slurmctld: running("old", 2, 1), image: "new", accounting: a, slurmdbd: running("old", 2, 1), slurmdbdImage: "new"}, true},
-		{"one whose change nobody has looked at is waited for", upgrade{slurmctld: running("old", 2, 1), image: "new", accounting: a, slurmdbd: running("new", 1, 1), slurmdbdImage: "new"}, true},
-		{"one whose old pod is still there is waited for", upgrade{slurmctld: running("old", 2, 1), image: "new", accounting: a, slurmdbd: running("new", 2, 0), slurmdbdImage: "new"}, true},
-		{"one that has a new pod, ready or not, is not waited for", upgrade{slurmctld: running("old", 2, 1), image: "new", accounting: a, slurmdbd: running("new", 2, 1), slurmdbdImage: "new"}, false},
-		{"one that is suspended is not waited for", upgrade{slurmctld: running("old", 2, 0), image: "new", accounting: asleep, slurmdbd: running("new", 2, 0), slurmdbdImage: "new"}, false},
-		{"one that keeps its own image is not waited for", upgrade{slurmctld: running("old", 2, 1), image: "new", accounting: a, slurmdbd: running("mine", 2, 1), slurmdbdImage: "mine"}, false},
+		{"a slurmdbd whose change nobody has looked at is waited for", upgrade{slurmctld: running("old", 2, 1), image: "new", accounting: a, slurmdbd: running("new", 1, 1), slurmdbdImage: "new"}, true},
+		{"a slurmdbd whose old pod is still there is waited for", upgrade{slurmctld: running("old", 2, 1), image: "new", accounting: a, slurmdbd: running("new", 2, 0), slurmdbdImage: "new"}, true},
+		{"a slurmdbd that has a new pod, ready or not, is not waited for", upgrade{slurmctld: running("old", 2, 1), image: "new", accounting: a, slurmdbd: running("new", 2, 1), slurmdbdImage: "new"}, false},
+		{"a slurmdbd that is suspended is not waited for", upgrade{slurmctld: running("old", 2, 0), image: "new", accounting: asleep, slurmdbd: running("new", 2, 0), slurmdbdImage: "new"}, false},
+		{"a slurmdbd that keeps its own image is not waited for", upgrade{slurmctld: running("old", 2, 1), image: "new", accounting: a, slurmdbd: running("mine", 2, 1), slurmdbdImage: "mine"}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := tt.u.wait()
