@@ -92,16 +92,16 @@ func TestTheStatusIsAboutTheLastRun(t *testing.T) {
 		want, event string
 		changed     bool
 	}{
-		"there was no run":                     {},
-		"one has not begun":                    {jobs: []batchv1.Job{notBegun}},
-		"the first run":                        {jobs: []batchv1.Job{run("a", at, "9,10", "")}, want: "9 disk InProgress", changed: true},
-		"nothing has changed":                  {before: before, jobs: []batchv1.Job{run("a", at, "9,10", "")}, want: "9 disk InProgress"},
-		"a job has failed":                     {before: before, jobs: []batchv1.Job{run("a", at, "9,10", "10=FAILED/NonZeroExitCode")}, want: "9 disk InProgress fail 10 NonZeroExitCode", changed: true},
-		"all ends are told":                    {before: before, jobs: []batchv1.Job{run("a", at, "9,10,11,12", "9=CANCELLED 10=FAILED 11=NODE_FAIL/None 12=COMPLETED")}, want: "9 disk Failed fail 10 FAILED error 11 NODE_FAIL cancelled 9", changed: true, event: "Job a is Failed: Slurm job 10 is FAILED; Slurm job 11 is NODE_FAIL; Slurm job 12 is COMPLETED; Slurm job 9 is CANCELLED"},
-		"a run of which nothing was submitted": {jobs: []batchv1.Job{run("a", at, "", "")}, want: "No slurm job a Skipped", changed: true},
-		"a later run takes its place":          {before: before, jobs: []batchv1.Job{run("a", at, "9", ""), run("b", later, "20", "")}, want: "20 disk InProgress", changed: true},
-		"an earlier one does not":              {before: before, jobs: []batchv1.Job{run("a", at, "9", ""), run("b", earlier, "5", "5=FAILED")}, want: "9 disk InProgress"},
-		"its Job was deleted while it ran":     {before: before, jobs: []batchv1.Job{run("b", earlier, "5", "5=FAILED")}, want: "9 disk Error", changed: true, event: "the Job of the last run was deleted while its Slurm jobs ran"},
+		"there was no run":                                      {},
+		"a run has not begun":                                   {jobs: []batchv1.Job{notBegun}},
+		"the first run has begun":                               {jobs: []batchv1.Job{run("a", at, "9,10", "")}, want: "9 disk InProgress", changed: true},
+		"nothing has changed":                                   {before: before, jobs: []batchv1.Job{run("a", at, "9,10", "")}, want: "9 disk InProgress"},
+		"a job has failed":                                      {before: before, jobs: []batchv1.Job{run("a", at, "9,10", "10=FAILED/NonZeroExitCode")}, want: "9 disk InProgress fail 10 NonZeroExitCode", changed: true},
+		"all ends are told":                                     {before: before, jobs: []batchv1.Job{run("a", at, "9,10,11,12", "9=CANCELLED 10=FAILED 11=NODE_FAIL/None 12=COMPLETED")}, want: "9 disk Failed fail 10 FAILED error 11 NODE_FAIL cancelled 9", changed: true, event: "Job a is Failed: Slurm job 10 is FAILED; Slurm job 11 is NODE_FAIL; Slurm job 12 is COMPLETED; Slurm job 9 is CANCELLED"},
+		"nothing was submitted for a run":                       {jobs: []batchv1.Job{run("a", at, "", "")}, want: "No slurm job a Skipped", changed: true},
+		"a later run takes the place of the one before":         {before: before, jobs: []batchv1.Job{run("a", at, "9", ""), run("b", later, "20", "")}, want: "20 disk InProgress", changed: true},
+		"an earlier run does not take the place of a later one": {before: before, jobs: []batchv1.Job{run("a", at, "9", ""), run("b", earlier, "5", "5=FAILED")}, want: "9 disk InProgress"},
+		"the Job of a run was deleted while it ran":             {before: before, jobs: []batchv1.Job{run("b", earlier, "5", "5=FAILED")}, want: "9 disk Error", changed: true, event: "the Job of the last run was deleted while its Slurm jobs ran"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(t, "checkType: slurmJob")

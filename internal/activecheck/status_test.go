@@ -45,24 +45,24 @@ func TestWhatTheJobsOfACheckSay(t *testing.T) {
 		before *status
 		want   *status
 	}{
-		"there was none yet": {},
-		"one was just made": {
+		"there was no Job yet": {},
+		"a Job was just made": {
 			jobs: []batchv1.Job{job("a", 1, "", 0)},
 			want: &status{LastJobName: "a", LastJobStatus: "Pending", LastJobScheduleTime: at(1), LastTransitionTime: at(30)},
 		},
-		"its pod runs": {
+		"the pod of the Job runs": {
 			jobs: []batchv1.Job{job("a", 1, "", 1)},
 			want: &status{LastJobName: "a", LastJobStatus: "Active", LastJobScheduleTime: at(1), LastTransitionTime: at(30)},
 		},
-		"it is suspended": {
+		"the Job is suspended": {
 			jobs: []batchv1.Job{job("a", 1, batchv1.JobSuspended, 0)},
 			want: &status{LastJobName: "a", LastJobStatus: "Suspended", LastJobScheduleTime: at(1), LastTransitionTime: at(30)},
 		},
-		"it says what nobody knows": {
+		"the Job says what nobody knows": {
 			jobs: []batchv1.Job{job("a", 1, batchv1.JobFailureTarget, 0)},
 			want: &status{LastJobName: "a", LastJobStatus: "Unknown", LastJobScheduleTime: at(1), LastTransitionTime: at(30)},
 		},
-		"the last one counts, and the last success of any": {
+		"the last Job counts, and the last success of any": {
 			jobs: []batchv1.Job{job("b", 5, batchv1.JobFailed, 0), job("a", 1, batchv1.JobComplete, 0)},
 			want: &status{LastJobName: "b", LastJobStatus: "Failed", LastJobScheduleTime: at(5), LastJobSuccessfulTime: at(2), LastTransitionTime: at(30)},
 		},

@@ -78,13 +78,13 @@ func TestACommentOfTheScriptIsKept(t *testing.T) {
 		want  string
 		skips bool
 	}{
-		"none":                       {want: "coxswain.dev/activecheck u"},
-		"none, on each worker":       {each: true, want: "coxswain.dev/activecheck u a"},
-		"without checks":             {given: "skip_checks", want: "coxswain.dev/activecheck u comment=skip_checks", skips: true},
-		"without checks, on each":    {given: "skip_checks", each: true, want: "coxswain.dev/activecheck u a comment=skip_checks", skips: true},
-		"another one":                {given: "a b", each: true, want: "coxswain.dev/activecheck u a comment=a b"},
-		"another one that looks so":  {given: "a comment=skip_checks", want: "coxswain.dev/activecheck u comment=a comment=skip_checks"},
-		"one that looks like a node": {given: "b", want: "coxswain.dev/activecheck u comment=b"},
+		"a job has no comment":                        {want: "coxswain.dev/activecheck u"},
+		"a job on each worker has no comment":         {each: true, want: "coxswain.dev/activecheck u a"},
+		"a comment asks for no checks":                {given: "skip_checks", want: "coxswain.dev/activecheck u comment=skip_checks", skips: true},
+		"a comment asks for no checks on each worker": {given: "skip_checks", each: true, want: "coxswain.dev/activecheck u a comment=skip_checks", skips: true},
+		"a comment says something else":               {given: "a b", each: true, want: "coxswain.dev/activecheck u a comment=a b"},
+		"a comment looks like ours":                   {given: "a comment=skip_checks", want: "coxswain.dev/activecheck u comment=a comment=skip_checks"},
+		"a comment looks like a node":                 {given: "b", want: "coxswain.dev/activecheck u comment=b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := aRun(t, "")

@@ -53,18 +53,18 @@ func TestARecordThatAJobNamesStaysWhileAConfigurationIsOnItsWay(t *testing.T) {
 		left []string
 	}{
 		{"nobody has said what slurmctld is to read", func(*Link) {}, []string{"worker-0"}},
-		{"it has not read it", func(l *Link) { l.Configure(configuration("a", false)) }, []string{"worker-0"}},
-		{"it has read it", func(l *Link) { l.Configure(configuration("a", true)) }, nil},
-		{"another one is on its way", func(l *Link) {
+		{"slurmctld has not read the configuration", func(l *Link) { l.Configure(configuration("a", false)) }, []string{"worker-0"}},
+		{"slurmctld has read the configuration", func(l *Link) { l.Configure(configuration("a", true)) }, nil},
+		{"another configuration is on its way", func(l *Link) {
 			l.Configure(configuration("a", true))
 			l.Configure(configuration("b", false))
 		}, []string{"worker-0"}},
-		{"another one was on its way a moment ago", func(l *Link) {
+		{"another configuration was on its way a moment ago", func(l *Link) {
 			l.Configure(configuration("a", true))
 			l.Configure(configuration("b", false))
 			l.Configure(configuration("a", true))
 		}, []string{"worker-0"}},
-		{"another one was on its way long ago", func(l *Link) {
+		{"another configuration was on its way long ago", func(l *Link) {
 			l.Configure(configuration("b", false))
 			l.Configure(configuration("a", true))
 			after(readTimeout + time.Second)

@@ -19,13 +19,13 @@ func TestHowLongNewWorkersWaitForTheRecordsOfTheOnesBefore(t *testing.T) {
 		waits bool
 		keeps time.Duration // what is remembered, before now; -1 for nothing
 	}{
-		{"all were deleted", heard, time.Second, false, -1},
-		{"one has just failed", heard | failed, 0, true, 0},
-		{"one goes on failing", heard | failed, time.Minute, true, time.Minute},
-		{"it fails for too long", heard | failed, nodeset.MaxRecordDeleteTime, false, -1},
+		{"all records were deleted", heard, time.Second, false, -1},
+		{"a deletion has just failed", heard | failed, 0, true, 0},
+		{"a deletion goes on failing", heard | failed, time.Minute, true, time.Minute},
+		{"a deletion fails for too long", heard | failed, nodeset.MaxRecordDeleteTime, false, -1},
 		{"Slurm is lost meanwhile", 0, time.Minute, true, time.Minute},
-		{"it is lost for too long", 0, nodeset.MaxRecordDeleteTime, false, nodeset.MaxRecordDeleteTime},
-		{"it is lost for too long, and said to be reachable", reachable, nodeset.MaxRecordDeleteTime, true, 0},
+		{"Slurm is lost for too long", 0, nodeset.MaxRecordDeleteTime, false, nodeset.MaxRecordDeleteTime},
+		{"Slurm is lost for too long, and said to be reachable", reachable, nodeset.MaxRecordDeleteTime, true, 0},
 		{"the operator has just started", reachable, 0, true, 0},
 		{"Slurm is away", 0, 0, false, -1},
 	} {

@@ -111,11 +111,11 @@ func TestNodesLeaveAMaintenance(t *testing.T) {
 		name, flag, leaving, want string
 		end                       bool
 	}{
-		{"one of two", "MAINT", "w-0", "w-1", false},
-		{"both", "MAINT", "w-[0-1]", "", true},
-		{"one of two that recurs", "DAILY", "w-1", "w-0", false},
-		{"both of one that recurs leave one", "WEEKEND", "w-[0-1]", "w-0", false},
-		{"somebody else", "MAINT", "v-0", "w-[0-1]", false},
+		{"one of two nodes leaves", "MAINT", "w-0", "w-1", false},
+		{"both nodes leave", "MAINT", "w-[0-1]", "", true},
+		{"one of two nodes leaves a maintenance that recurs", "DAILY", "w-1", "w-0", false},
+		{"both nodes leave a maintenance that recurs, and one is left", "WEEKEND", "w-[0-1]", "w-0", false},
+		{"a node of somebody else leaves", "MAINT", "v-0", "w-[0-1]", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			leaving, err := hostlist.ParseSet(tt.leaving, 10)

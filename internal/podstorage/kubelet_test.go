@@ -43,19 +43,19 @@ func TestAKubeletIsAsked(t *testing.T) {
 		edit   func(o *KubeletOptions)
 		refuse string
 	}{
-		"it answers the operator": {serve: func(w http.ResponseWriter, r *http.Request) {
+		"the kubelet answers the operator": {serve: func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/stats/summary" || r.Header.Get("Authorization") != "Bearer of-the-operator" || !r.Close {
 				w.WriteHeader(http.StatusTeapot)
 				return
 			}
 			_, _ = w.Write([]byte(`{"pods": [{"podRef": {"uid": "u1"}, "ephemeral-storage": {"usedBytes": 70}}]}`))
 		}},
-		"the operator lacks the right":   {serve: answer(http.StatusForbidden, "Forbidden (user=coxswain)"), refuse: "nodes/stats"},
-		"it does not know the operator":  {serve: answer(http.StatusUnauthorized, ""), refuse: "nodes/stats"},
-		"it is ill":                      {serve: answer(http.StatusInternalServerError, "secret"), refuse: "it answers 500"},
-		"it answers something else":      {serve: answer(http.StatusOK, "ok"), refuse: "reading the summary"},
-		"it is slow":                     {serve: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, edit: func(o *KubeletOptions) { o.RequestTimeout = 50 * time.Millisecond }, refuse: "asking"},
-		"its certificate is not trusted": {serve: answer(http.StatusOK, "{}"), edit: func(o *KubeletOptions) { o.CAFile = "" }, refuse: "certificate"},
+		"the operator lacks the right":             {serve: answer(http.StatusForbidden, "Forbidden (user=coxswain)"), refuse: "nodes/stats"},
+		"the kubelet does not know the operator":   {serve: answer(http.StatusUnauthorized, ""), refuse: "nodes/stats"},
+		"the kubelet is ill":                       {serve: answer(http.StatusInternalServerError, "secret"), refuse: "it answers 500"},
+		"the kubelet answers something else":       {serve: answer(http.StatusOK, "ok"), refuse: "reading the summary"},
+		"the kubelet is slow":                      {serve: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, edit: func(o *KubeletOptions) { o.RequestTimeout = 50 * time.Millisecond }, refuse: "asking"},
+		"the kubelet's certificate is not trusted": {serve: answer(http.StatusOK, "{}"), edit: func(o *KubeletOptions) { o.CAFile = "" }, refuse: "certificate"},
 		"any certificate is taken where that is asked for": {
 			serve: answer(http.StatusOK, `{"pods": [{"podRef": {"uid": "u1"}, "ephemeral-storage": {"usedBytes": 70}}]}`),
 			edit:  func(o *KubeletOptions) { o.CAFile, o.InsecureSkipTLSVerify = "", true },

@@ -22,14 +22,14 @@ func TestASuspensionIsToldStepByStep(t *testing.T) {
 		stopped, ready  bool
 		want, wantReady string
 	}{
-		"one that was never suspended says nothing of it": {ready: true, wantReady: "True Available"},
-		"it is to stop, and has pods":                     {suspend: true, ready: true, want: "False Suspending", wantReady: "False Suspending"},
-		"its pods are gone":                               {suspend: true, stopped: true, before: "Suspending", want: "True Suspended", wantReady: "True Suspended"},
-		"it is to run, and is not ready":                  {before: "Suspended", want: "False Resuming", wantReady: "False Available"},
-		"it is ready again":                               {before: "Resuming", ready: true, want: "False Resumed", wantReady: "True Available"},
-		"a later loss of readiness is none of its":        {before: "Resumed", want: "False Resumed", wantReady: "False Available"},
-		"it never went":                                   {before: "Suspending", ready: true, want: "False Resumed", wantReady: "True Available"},
-		"it goes again":                                   {before: "Resumed", suspend: true, want: "False Suspending", wantReady: "False Suspending"},
+		"what was never suspended says nothing of it":              {ready: true, wantReady: "True Available"},
+		"what is to stop has pods":                                 {suspend: true, ready: true, want: "False Suspending", wantReady: "False Suspending"},
+		"the pods of what is to stop are gone":                     {suspend: true, stopped: true, before: "Suspending", want: "True Suspended", wantReady: "True Suspended"},
+		"what is to run is not ready":                              {before: "Suspended", want: "False Resuming", wantReady: "False Available"},
+		"what is to run is ready again":                            {before: "Resuming", ready: true, want: "False Resumed", wantReady: "True Available"},
+		"a later loss of readiness is no matter of the suspension": {before: "Resumed", want: "False Resumed", wantReady: "False Available"},
+		"what is to run never went":                                {before: "Suspending", ready: true, want: "False Resumed", wantReady: "True Available"},
+		"what ran again is to stop again":                          {before: "Resumed", suspend: true, want: "False Suspending", wantReady: "False Suspending"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := reconcile.Suspension{Suspend: test.suspend, Stopped: test.stopped, Ready: test.ready}

@@ -15,9 +15,9 @@ func TestWhichConditionsAreAsTheyShouldBe(t *testing.T) {
 		name, kind, status string
 		want               int
 	}{
-		{"it is ready", "Ready", "True", 0},
-		{"it is not ready", "Ready", "False", 2},
-		{"it is not known whether it is ready", "Ready", "Unknown", 2},
+		{"a part is ready", "Ready", "True", 0},
+		{"a part is not ready", "Ready", "False", 2},
+		{"it is not known whether a part is ready", "Ready", "Unknown", 2},
 		{"a person has to act", "Stalled", "True", 3},
 		{"nobody has to act", "Stalled", "False", 0},
 		{"the operator is working", "Reconciling", "True", 1},
@@ -26,10 +26,10 @@ func TestWhichConditionsAreAsTheyShouldBe(t *testing.T) {
 		{"fields have no effect", "FieldsIgnored", "True", 2},
 		{"all fields have their effect", "FieldsIgnored", "False", 0},
 		{"Slurm has lost its state", "WorkersUnknown", "True", 2},
-		{"it is not known whether Slurm has lost it", "WorkersUnknown", "Unknown", 2},
+		{"it is not known whether Slurm has lost its state", "WorkersUnknown", "Unknown", 2},
 		{"checks wait", "DrainsByChecksPaused", "True", 2},
 		{"nobody waits", "DestructiveActionsPaused", "False", 0},
-		{"it is stopped, which somebody should know", "Suspended", "True", 2},
+		{"a part is stopped, which somebody should know", "Suspended", "True", 2},
 		{"images of ours run in the place of others", "ImagesReplaced", "True", 2},
 		{"only the reason says something", "PopulateJailMode", "False", 0},
 		{"a condition that came later counts as one that should be True", "Something", "False", 2},

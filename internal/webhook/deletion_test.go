@@ -75,29 +75,29 @@ func TestWhoDeletesANodeSetIsToldOfItsJobs(t *testing.T) {
 		how                metav1.DeletionPropagation
 		want               []string
 	}{
-		{"one with workers and a partition tells of both", "NodeSet", "gpu", "", []string{
+		{"a NodeSet with workers and a partition tells of both", "NodeSet", "gpu", "", []string{
 			"NodeSet gpu: its 4 workers " + drained + "; jobs run on 3 of them, as its status says",
 			"Controller demo: when the NodeSet is gone, " + (controller.EditWaits{Partitions: []string{"gpu"}}).Kept() +
 				"; condition EditWaits of the Controller then shows how many jobs need them",
 		}},
-		{"one with a drain time-out says that jobs end by it, and of which workers nothing is known", "NodeSet", "cpu", metav1.DeletePropagationBackground, []string{
+		{"a NodeSet with a drain time-out says that jobs end by it, and of which workers nothing is known", "NodeSet", "cpu", metav1.DeletePropagationBackground, []string{
 			"NodeSet cpu: its 2 workers " + drained + ", or after 10m0s (spec.drainTimeout) with its jobs; jobs run on 0 of them, and for 1 it is not known, as its status says",
 		}},
-		{"one without workers and partition says nothing", "NodeSet", "none", "", nil},
-		{"one that nobody has looked at says that nothing is known", "NodeSet", "unseen", "", []string{
+		{"a NodeSet without workers and partition says nothing", "NodeSet", "none", "", nil},
+		{"a NodeSet that nobody has looked at says that nothing is known", "NodeSet", "unseen", "", []string{
 			"NodeSet unseen: its workers " + drained + "; it is not known on how many of them jobs run, because it has no status yet",
 		}},
-		{"one whose Controller is gone says that its jobs end", "NodeSet", "left", "", []string{
+		{"a NodeSet whose Controller is gone says that its jobs end", "NodeSet", "left", "", []string{
 			"NodeSet left: its 2 workers are deleted at once, with their jobs: Controller absent does not exist, or is being deleted; jobs run on 1 of them, as its status says",
 		}},
-		{"one whose Slurm nobody can ask says that its jobs end", "NodeSet", "mute", "", []string{
+		{"a NodeSet whose Slurm nobody can ask says that its jobs end", "NodeSet", "mute", "", []string{
 			"NodeSet mute: its 2 workers are deleted at once, with their jobs: there is no RestApi, so Slurm cannot be asked whether jobs run on them; jobs run on 1 of them, as its status says",
 		}},
-		{"one whose pods Kubernetes deletes first says that its jobs end", "NodeSet", "cpu", metav1.DeletePropagationForeground, []string{
+		{"a NodeSet whose pods Kubernetes deletes first says that its jobs end", "NodeSet", "cpu", metav1.DeletePropagationForeground, []string{
 			"NodeSet cpu: its 2 workers are deleted at once, with their jobs: Kubernetes deletes the pods first, by --cascade=foreground; jobs run on 0 of them, and for 1 it is not known, as its status says",
 		}},
-		{"one whose pods stay says nothing", "NodeSet", "cpu", metav1.DeletePropagationOrphan, nil},
-		{"one of a SlurmCluster tells of the workers that are composed", "Workers", "big", "", []string{
+		{"a NodeSet whose pods stay says nothing", "NodeSet", "cpu", metav1.DeletePropagationOrphan, nil},
+		{"a NodeSet of a SlurmCluster tells of the workers that are composed", "Workers", "big", "", []string{
 			"NodeSet big: its 2 workers " + drained + "; jobs run on 1 of them, as the status of NodeSet alpha-big of slinky.slurm.net says",
 		}},
 	}

@@ -95,7 +95,7 @@ func TestAWorkerThatWaitsForChecks(t *testing.T) {
 			}
 		})
 	}
-	t.Run("one whose checks have not passed may go when it is retired and free", func(t *testing.T) {
+	t.Run("a worker whose checks have not passed may go when it is retired and free", func(t *testing.T) {
 		got := worker.Next(worker.Worker{
 			Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: node.ChecksReason, SetBy: "slurm", At: noon},
 			Pod: aPod(1, scaledIn), Checks: disk, Host: anUncordonedNode, JobsKnown: node.Yes,

@@ -82,11 +82,11 @@ func TestTheProtectionComesBackAsTheMarkGoes(t *testing.T) {
 		pod    nodeset.Pod
 		want   node.Answer
 	}{
-		{name: "it is about to be used", marked: true, state: "IDLE DRAIN", reason: ours, pod: aPod(1, cordoned), want: node.Yes},
-		{name: "a user has cordoned it, too", state: "IDLE DRAIN", reason: ours, pod: aPod(1, cordoned), want: node.No},
-		{name: "an administrator has drained it", marked: true, state: "IDLE DRAIN", reason: admins, pod: aPod(1, cordoned), want: node.No},
-		{name: "it is retired", marked: true, state: "IDLE DRAIN", reason: ours, pod: aPod(1, scaledIn), want: node.No},
-		{name: "it is not ready", marked: true, state: "IDLE DRAIN", reason: ours, pod: aPod(1, cordoned, unready), want: node.No},
+		{name: "the node is about to be used", marked: true, state: "IDLE DRAIN", reason: ours, pod: aPod(1, cordoned), want: node.Yes},
+		{name: "a user has cordoned the pod, too", state: "IDLE DRAIN", reason: ours, pod: aPod(1, cordoned), want: node.No},
+		{name: "an administrator has drained the node", marked: true, state: "IDLE DRAIN", reason: admins, pod: aPod(1, cordoned), want: node.No},
+		{name: "the worker is retired", marked: true, state: "IDLE DRAIN", reason: ours, pod: aPod(1, scaledIn), want: node.No},
+		{name: "the worker is not ready", marked: true, state: "IDLE DRAIN", reason: ours, pod: aPod(1, cordoned, unready), want: node.No},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := worker.Next(worker.Worker{

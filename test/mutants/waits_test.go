@@ -100,25 +100,25 @@ func waits() []mutation {
 			name:   "who deletes a NodeSet is not told of its jobs",
 			edits:  []edit{{"internal/webhook/validator.go", "warnings, err := validation.DeletionWarnings(ctx, v.live, obj, propagation(ctx))", "warnings, err := validation.DeletionWarnings(ctx, v.live, nil, propagation(ctx))"}},
 			suite:  "internal/webhook",
-			caught: "TestWhoDeletesANodeSetIsToldOfItsJobs/one_with_workers_and_a_partition_tells_of_both",
+			caught: "TestWhoDeletesANodeSetIsToldOfItsJobs/a_NodeSet_with_workers_and_a_partition_tells_of_both",
 		},
 		{
 			name:   "the partition of a NodeSet that is deleted is taken to stay",
 			edits:  []edit{{"internal/validation/deletion.go", "gone.SetFinalizers(nil)", "_ = gone.GetFinalizers()"}, {"internal/validation/editwaits.go", "there := set.DeletionTimestamp == nil ||", "there := true ||"}},
 			suite:  "internal/webhook",
-			caught: "TestWhoDeletesANodeSetIsToldOfItsJobs/one_with_workers_and_a_partition_tells_of_both",
+			caught: "TestWhoDeletesANodeSetIsToldOfItsJobs/a_NodeSet_with_workers_and_a_partition_tells_of_both",
 		},
 		{
 			name:   "workers of which nothing is known are told as idle",
 			edits:  []edit{{"internal/validation/deletion.go", "unknown > 0", "unknown < 0"}},
 			suite:  "internal/webhook",
-			caught: "TestWhoDeletesANodeSetIsToldOfItsJobs/one_with_a_drain_time-out_says_that_jobs_end_by_it,_and_of_which_workers_nothing_is_known",
+			caught: "TestWhoDeletesANodeSetIsToldOfItsJobs/a_NodeSet_with_a_drain_time-out_says_that_jobs_end_by_it,_and_of_which_workers_nothing_is_known",
 		},
 		{
 			name:   "who deletes a NodeSet whose Slurm nobody can ask is told that it is drained",
 			edits:  []edit{{"internal/validation/deletion.go", "reachable.Reason == slinkyv1beta1.ReasonNoRestAPI", "reachable.Reason == string(d.how)"}},
 			suite:  "internal/webhook",
-			caught: "TestWhoDeletesANodeSetIsToldOfItsJobs/one_whose_Slurm_nobody_can_ask_says_that_its_jobs_end",
+			caught: "TestWhoDeletesANodeSetIsToldOfItsJobs/a_NodeSet_whose_Slurm_nobody_can_ask_says_that_its_jobs_end",
 		},
 	}
 }

@@ -52,7 +52,7 @@ func TestNodeSetValidation(t *testing.T) {
 	const tooMany = `spec.maxUnavailable: Invalid value: maxUnavailable must resolve to no more than 500 workers`
 	validate(t, "NodeSet", map[string]validationCase{
 		"an empty spec has defaults for everything": {spec: `{}`},
-		"one of the first generation is accepted": {spec: `
+		"a NodeSet of the first generation is accepted": {spec: `
 replicas: 2
 maxUnavailable: 20%
 munge: {image: {repository: r.example.org/munge, tag: "1"}, resources: {cpu: 100m, memory: 128Mi}}
@@ -67,7 +67,7 @@ slurmd:
 nodeConfig: {static: "Gres=gpu:8"}
 gpu: {enabled: true, nvidia: {gdrCopyEnabled: true}}
 `},
-		"one of the newest generation is accepted": {spec: `
+		"a NodeSet of the newest generation is accepted": {spec: `
 clusterName: demo
 replicas: 2000
 maxUnavailable: 25%
@@ -122,10 +122,10 @@ func TestNodeConfiguratorValidation(t *testing.T) {
 	const either = `spec: Invalid value: Either rebooter or nodeConfigurator must be enabled, but not both simultaneously.`
 	validate(t, "NodeConfigurator", map[string]validationCase{
 		"an empty spec runs the rebooter": {spec: `{}`},
-		"one of the first generation is accepted": {
+		"a NodeConfigurator of the first generation is accepted": {
 			spec: `{rebooter: {enabled: false}, nodeConfigurator: {enabled: true, image: {repository: busybox}, resources: {requests: {cpu: 10m}}}}`,
 		},
-		"one of the newest generation is accepted": {
+		"a NodeConfigurator of the newest generation is accepted": {
 			spec: `{rebooter: {enabled: true, name: r, command: [/r]}, customContainer: {enabled: true, name: c}, hostIPC: true, hostNetwork: false}`,
 		},
 		"rebooter and nodeConfigurator at once are refused": {

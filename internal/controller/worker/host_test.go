@@ -37,19 +37,19 @@ func TestFactsOfAKubernetesNode(t *testing.T) {
 		status      corev1.NodeStatus
 		want        worker.Host
 	}{
-		{name: "one of which Kubernetes has not heard yet", want: worker.Host{Cordoned: node.No}},
-		{name: "one that is ready and cordoned", cordoned: true, status: conditions(ready), want: worker.Host{Cordoned: node.Yes, Ready: node.Yes}},
-		{name: "one that cluster-autoscaler takes away", taint: "ToBeDeletedByClusterAutoscaler", want: worker.Host{Cordoned: node.Yes}},
-		{name: "one that Karpenter takes away", taint: "karpenter.sh/disrupted", want: worker.Host{Cordoned: node.Yes}},
-		{name: "one with another taint", taint: "maintenance", want: worker.Host{Cordoned: node.No}},
-		{name: "one that is silent", status: conditions(silent), want: worker.Host{Cordoned: node.No, Ready: node.No, CordonReason: "(NodeStatusUnknown: silence)"}},
+		{name: "Kubernetes has not heard of the node yet", want: worker.Host{Cordoned: node.No}},
+		{name: "the node is ready and cordoned", cordoned: true, status: conditions(ready), want: worker.Host{Cordoned: node.Yes, Ready: node.Yes}},
+		{name: "cluster-autoscaler takes the node away", taint: "ToBeDeletedByClusterAutoscaler", want: worker.Host{Cordoned: node.Yes}},
+		{name: "Karpenter takes the node away", taint: "karpenter.sh/disrupted", want: worker.Host{Cordoned: node.Yes}},
+		{name: "the node has another taint", taint: "maintenance", want: worker.Host{Cordoned: node.No}},
+		{name: "the node is silent", status: conditions(silent), want: worker.Host{Cordoned: node.No, Ready: node.No, CordonReason: "(NodeStatusUnknown: silence)"}},
 		{name: "conditions that were asked for say what is wrong", status: conditions(gpu, ready), want: worker.Host{Cordoned: node.No, Ready: node.Yes, CordonReason: "(XID: 48)"}},
-		{name: "all of them, in one order", status: conditions(gpu, silent), want: worker.Host{Cordoned: node.No, Ready: node.No, CordonReason: "(NodeStatusUnknown: silence); (XID: 48)"}},
-		{name: "not when nothing is", status: conditions(healthy, ready), want: worker.Host{Cordoned: node.No, Ready: node.Yes}},
-		{name: "the annotation says it better", annotations: annotated(slinkyv1beta1.AnnotationNodeCordonReason, "RMA"), status: conditions(gpu), want: worker.Host{Cordoned: node.No, CordonReason: "RMA"}},
-		{name: "topology, by its older name too", annotations: annotated(slinkyv1beta1.AnnotationTopologyLine, "a:b"), want: worker.Host{Cordoned: node.No, Topology: "a:b", HasTopology: true}},
+		{name: "all conditions say what is wrong, in one order", status: conditions(gpu, silent), want: worker.Host{Cordoned: node.No, Ready: node.No, CordonReason: "(NodeStatusUnknown: silence); (XID: 48)"}},
+		{name: "conditions say nothing when nothing is wrong", status: conditions(healthy, ready), want: worker.Host{Cordoned: node.No, Ready: node.Yes}},
+		{name: "the annotation says it better than conditions", annotations: annotated(slinkyv1beta1.AnnotationNodeCordonReason, "RMA"), status: conditions(gpu), want: worker.Host{Cordoned: node.No, CordonReason: "RMA"}},
+		{name: "the topology has its older name too", annotations: annotated(slinkyv1beta1.AnnotationTopologyLine, "a:b"), want: worker.Host{Cordoned: node.No, Topology: "a:b", HasTopology: true}},
 		{name: "the group that NVLink makes", labels: annotated("topology.nebius.com/nvl-instance-group-id", "rack-7"), want: worker.Host{Cordoned: node.No, NVLinkInstanceGroup: "rack-7"}},
-		{name: "topology that is empty, and features", annotations: annotated(slinkyv1beta1.AnnotationTopologySpec, "", slinkyv1beta1.AnnotationTopologyLine, "a:b", slinkyv1beta1.AnnotationFeatures, "x"),
+		{name: "the topology is empty, and there are features", annotations: annotated(slinkyv1beta1.AnnotationTopologySpec, "", slinkyv1beta1.AnnotationTopologyLine, "a:b", slinkyv1beta1.AnnotationFeatures, "x"),
 			want: worker.Host{Cordoned: node.No, HasTopology: true, Features: "x"}},
 	}
 	for _, tt := range tests {

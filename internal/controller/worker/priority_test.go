@@ -59,12 +59,12 @@ func TestWhatIsUrgentAboutAPod(t *testing.T) {
 		before, after *corev1.Pod
 		want          bool
 	}{
-		"it is cordoned":                {with(), with(slinkyv1beta1.AnnotationPodCordon, "true"), true},
-		"it is not cordoned any more":   {with(slinkyv1beta1.AnnotationPodCordon, "true"), with(), true},
-		"it is retired":                 {with(), with(slinkyv1beta1.AnnotationRetired, "update"), true},
-		"it stays cordoned":             {with(slinkyv1beta1.AnnotationPodCordon, "true"), with(slinkyv1beta1.AnnotationPodCordon, "true"), false},
-		"what is told about it changes": {with(), with(slinkyv1beta1.AnnotationPlan, "its turn"), false},
-		"it is no worker":               {with(), other, false},
+		"the pod is cordoned":                {with(), with(slinkyv1beta1.AnnotationPodCordon, "true"), true},
+		"the pod is not cordoned any more":   {with(slinkyv1beta1.AnnotationPodCordon, "true"), with(), true},
+		"the pod is retired":                 {with(), with(slinkyv1beta1.AnnotationRetired, "update"), true},
+		"the pod stays cordoned":             {with(slinkyv1beta1.AnnotationPodCordon, "true"), with(slinkyv1beta1.AnnotationPodCordon, "true"), false},
+		"what is told about the pod changes": {with(), with(slinkyv1beta1.AnnotationPlan, "its turn"), false},
+		"the pod is no worker":               {with(), other, false},
 	} {
 		if got := cordons().Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {
 			t.Errorf("%s: %t", name, got)

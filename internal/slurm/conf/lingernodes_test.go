@@ -25,16 +25,16 @@ func TestNodesLinger(t *testing.T) {
 		{"a node that stays stays as it is", "NodeName=a CPUs=4", "NodeName=a CPUs=8", free(), "NodeName=a CPUs=8", nil},
 		{"a node that goes is drained", "NodeName=a CPUs=4\nNodeName=b CPUs=2", "NodeName=b CPUs=2", free(), "NodeName=a CPUs=4" + drained + "\nNodeName=b CPUs=2", []string{"a"}},
 		{"a node that no job needs goes", "NodeName=a CPUs=4", "", free("a"), "", nil},
-		{"it keeps its defaults, and takes none of others", "NodeName=DEFAULT CPUs=4\nNodeName=a", "NodeName=DEFAULT CPUs=8\nNodeName=b", free(), "NodeName=a CPUs=4" + drained + "\nNodeName=DEFAULT CPUs=8\nNodeName=b", []string{"a"}},
-		{"a state that it had gives way", "NodeName=a State=DOWN", "", free(), "NodeName=a" + drained, []string{"a"}},
+		{"a node that goes keeps its defaults, and takes none of others", "NodeName=DEFAULT CPUs=4\nNodeName=a", "NodeName=DEFAULT CPUs=8\nNodeName=b", free(), "NodeName=a CPUs=4" + drained + "\nNodeName=DEFAULT CPUs=8\nNodeName=b", []string{"a"}},
+		{"a state that the node had gives way", "NodeName=a State=DOWN", "", free(), "NodeName=a" + drained, []string{"a"}},
 		{"a line of many loses some", "NodeName=n[1-4] CPUs=4", "NodeName=n[2-3] CPUs=4", free("n4"), "NodeName=n1 CPUs=4" + drained + "\nNodeName=n[2-3] CPUs=4", []string{"n1"}},
 		{
-			"each keeps its own address and port", "NodeName=n[1-3] NodeAddr=10.0.0.[7,5,9] Port=[7001-7003] CPUs=4", "NodeName=n2 CPUs=4", free(),
+			"each node of a line keeps its own address and port", "NodeName=n[1-3] NodeAddr=10.0.0.[7,5,9] Port=[7001-7003] CPUs=4", "NodeName=n2 CPUs=4", free(),
 			"NodeName=n1 NodeAddr=10.0.0.7 Port=7001 CPUs=4" + drained + "\nNodeName=n3 NodeAddr=10.0.0.9 Port=7003 CPUs=4" + drained + "\nNodeName=n2 CPUs=4", []string{"n1", "n3"},
 		},
 		{"a node without a slurmd stays what it is", "NodeName=a State=EXTERNAL", "", free(), "NodeName=a State=EXTERNAL", []string{"a"}},
-		{"one that is to come has no jobs", "NodeName=a State=FUTURE", "", free(), "", nil},
-		{"it stands before the partitions", "NodeName=a\nPartitionName=p Nodes=ALL", "PartitionName=p Nodes=ALL", free(), "NodeName=a" + drained + "\nPartitionName=p Nodes=ALL", []string{"a"}},
+		{"a node that is to come has no jobs", "NodeName=a State=FUTURE", "", free(), "", nil},
+		{"a node that goes stands before the partitions", "NodeName=a\nPartitionName=p Nodes=ALL", "PartitionName=p Nodes=ALL", free(), "NodeName=a" + drained + "\nPartitionName=p Nodes=ALL", []string{"a"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before, _ := Parse(Slurm, tt.before)

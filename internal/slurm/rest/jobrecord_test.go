@@ -127,11 +127,11 @@ func TestWhatBecameOfCancelledJobs(t *testing.T) {
 		kind   Kind
 		code   int
 	}{
-		"all are cancelled":                {http.StatusOK, `{"status": [], "errors": []}`, "", 0},
-		"one is not there":                 {http.StatusOK, status("2017"), "", 0},
-		"one has ended":                    {http.StatusOK, status("2021"), "", 0},
-		"one is somebody else's":           {http.StatusOK, status("2010"), Refused, 2010},
-		"nothing is said of them":          {http.StatusOK, `{"errors": []}`, Malformed, 0},
+		"all jobs are cancelled":           {http.StatusOK, `{"status": [], "errors": []}`, "", 0},
+		"one job is not there":             {http.StatusOK, status("2017"), "", 0},
+		"one job has ended":                {http.StatusOK, status("2021"), "", 0},
+		"one job is somebody else's":       {http.StatusOK, status("2010"), Refused, 2010},
+		"nothing is said of the jobs":      {http.StatusOK, `{"errors": []}`, Malformed, 0},
 		"slurmctld does not take the call": {http.StatusForbidden, `{"status": [], "errors": [{"error_number": 1, "error": "Operation not permitted"}]}`, Refused, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -211,13 +211,13 @@ func TestARebooterMayChangeItsOwnNodeOnly(t *testing.T) {
 		edit       func(n *corev1.Node)
 		refusal    string
 	}{
-		{"its own node is cordoned", s.node, false, cordon, ""},
-		{"another node is not", other, false, cordon, "and no other"},
-		{"a condition of its own", s.node, true, condition(nebiusv1alpha1.ConditionSlurmNodeDrain), ""},
-		{"one of another node", other, true, condition(nebiusv1alpha1.ConditionSlurmNodeDrain), "and no other"},
-		{"a condition of the kubelet", s.node, true, condition(corev1.NodeReady), "and no others"},
-		{"a label", s.node, false, func(n *corev1.Node) { n.Labels["a"] = "c" }, "may not change the labels"},
-		{"a label through the status", s.node, true, func(n *corev1.Node) { n.Labels["a"] = "c" }, "may not change the labels"},
+		{"the rebooter cordons its own node", s.node, false, cordon, ""},
+		{"the rebooter may not cordon another node", other, false, cordon, "and no other"},
+		{"the rebooter sets a condition of its own", s.node, true, condition(nebiusv1alpha1.ConditionSlurmNodeDrain), ""},
+		{"the rebooter may not set a condition of another node", other, true, condition(nebiusv1alpha1.ConditionSlurmNodeDrain), "and no other"},
+		{"the rebooter may not set a condition of the kubelet", s.node, true, condition(corev1.NodeReady), "and no others"},
+		{"the rebooter may not change a label", s.node, false, func(n *corev1.Node) { n.Labels["a"] = "c" }, "may not change the labels"},
+		{"the rebooter may not change a label through the status", s.node, true, func(n *corev1.Node) { n.Labels["a"] = "c" }, "may not change the labels"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := change(tt.node, tt.status, tt.edit)

@@ -40,10 +40,10 @@ func TestAnEditThatWaitsIsToldWithTheWayOut(t *testing.T) {
 		event     string
 	}{
 		{"nothing waits", nil, nil, nil, nil, "", true, ""},
-		{"it begins to wait", []string{"old"}, nil, nil, nil, one, false, "JobsNeedPartitions"},
-		{"it goes on to wait, and says so once", []string{"old"}, nil, waits, nil, one, false, ""},
+		{"the edit begins to wait", []string{"old"}, nil, nil, nil, one, false, "JobsNeedPartitions"},
+		{"the edit goes on to wait, and says so once", []string{"old"}, nil, waits, nil, one, false, ""},
 		{"a job ends, which is no event", []string{"old"}, nil, others, nil, one, false, ""},
-		{"it waits for another edit", []string{"old"}, nil, older, nil, one, false, "JobsNeedPartitions"},
+		{"another edit begins to wait", []string{"old"}, nil, older, nil, one, false, "JobsNeedPartitions"},
 		{"another partition waits as well", []string{"a", "b", "c", "d", "e", "f", "g"}, nil, waits, nil, many, false, "JobsNeedPartitions"},
 		{"nodes wait", nil, []string{"n1", "n2"}, nil, nil, drained, false, "JobsNeedPartitions"},
 		{"partitions and nodes wait", []string{"old"}, []string{"n1", "n2"}, nil, nil, both, false, "JobsNeedPartitions"},

@@ -24,15 +24,15 @@ func TestWhichLoginSetsWakeSlurmrestd(t *testing.T) {
 		name      string
 		got, want bool
 	}{
-		{"one with users comes", listsChange().Create(event.CreateEvent{Object: one}), true},
-		{"one without users comes", listsChange().Create(event.CreateEvent{Object: none}), false},
-		{"one with users goes", listsChange().Delete(event.DeleteEvent{Object: one}), true},
-		{"one without users goes", listsChange().Delete(event.DeleteEvent{Object: none}), false},
+		{"a LoginSet with users comes", listsChange().Create(event.CreateEvent{Object: one}), true},
+		{"a LoginSet without users comes", listsChange().Create(event.CreateEvent{Object: none}), false},
+		{"a LoginSet with users goes", listsChange().Delete(event.DeleteEvent{Object: one}), true},
+		{"a LoginSet without users goes", listsChange().Delete(event.DeleteEvent{Object: none}), false},
 		{"the first user comes", update(none, one), true},
 		{"the last user goes", update(one, none), true},
 		{"a second user comes", update(one, two), false},
 		{"nothing is about users", update(none, none), false},
-		{"another one has its name", update(one, other), true},
+		{"another LoginSet has its name", update(one, other), true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.got != tt.want {
