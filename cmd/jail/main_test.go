@@ -25,7 +25,7 @@ func TestCommandLine(t *testing.T) {
 		"help of a command is asked for":           {args: []string{"mount", "--help"}, err: flag.ErrHelp.Error(), said: "-upper directory"},
 		"a word too many is given":                 {args: []string{"users", "now"}, err: `unexpected argument "now"`},
 		"lists are given for an image's own files": {args: []string{"users", "--listed", "/lists"}, err: "--listed needs --extrausers"},
-		"a jail and lists are both not given":      {args: []string{"users", "--root", "", "--extrausers", "/users"}, err: "--root is empty, and there is no --listed"},
+		"no jail and no lists are given":           {args: []string{"users", "--root", "", "--extrausers", "/users"}, err: "--root is empty, and there is no --listed"},
 		"the lists are not mounted":                {args: []string{"users", "--root", "", "--extrausers", "/users", "--listed", "/nowhere"}, err: "opening the lists of users: open /nowhere"},
 		"the home is that of nobody":               {args: []string{"home", "--root", "/", "--path", "/home/nobody"}, err: "making the home /home/nobody: uid 0, gid 0 are not a user's"},
 		"a bind is no path":                        {args: []string{"mount", "--bind", "spool"}, err: "must be absolute"},
