@@ -240,7 +240,7 @@ func (c *comparison) heads(theirs map[string]string, crd *apiextensionsv1.Custom
 			c.problem("%s: %s is %s -> %s", c.kind, key, theirs[key], ours)
 		}
 	}
-	for _, short := range strings.Fields(theirs["short"]) {
+	for short := range strings.FieldsSeq(theirs["short"]) {
 		if !slices.Contains(names.ShortNames, short) {
 			c.problem("%s: there is no short name %s", c.kind, short)
 		}

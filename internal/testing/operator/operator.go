@@ -312,7 +312,7 @@ func (o *Operator) hidesDrains() bool {
 			})
 		}
 		drained := slices.Contains(n.State, "IDLE") && slices.Contains(n.State, "DRAIN")
-		return drained && p.DeletionTimestamp == nil && !(shows("Idle") && shows("Drain"))
+		return drained && p.DeletionTimestamp == nil && (!shows("Idle") || !shows("Drain"))
 	})
 }
 
