@@ -132,7 +132,12 @@ func (o *Operator) run() {
 	skip := true
 	base := ctrl.Options{
 		Metrics: metricsserver.Options{BindAddress: "0"},
-		Logger:  funcr.New(o.log, funcr.Options{}),
+		Logger: funcr.New(func(prefix, args string) {
+			// What is under way when an operator is stopped fails by that.
+			if ctx.Err() == nil || !strings.Contains(args, "context canceled") {
+				o.log(prefix, args)
+			}
+		}, funcr.Options{}),
 		// Several managers of one test binary have controllers of the same name.
 		Controller: config.Controller{SkipNameValidation: &skip},
 	}

@@ -150,7 +150,7 @@ func TestNothingIsDeletedWhenSlurmctldCameUpEmpty(t *testing.T) {
 			return err
 		}
 		for _, c := range p.Status.Conditions {
-			if c.Type == "coxswain.dev/Retiring" && strings.Contains(c.Message, "Slurm lists 0 nodes, where") {
+			if c.Type == "coxswain.dev/Retiring" && strings.Contains(c.Message, "Slurm lists 0 nodes and listed 3 before") {
 				return nil
 			}
 		}
