@@ -17,7 +17,7 @@ import (
 // featuresPath is the field with the features of some of the workers of slurmNodes.worker.
 const featuresPath = "spec.workerFeatures"
 
-// addFeatures tells the workers which of them have which feature, by Soperator's variables SLURM_FEATURE_NAME
+// addFeatures adds Soperator's variables SLURM_FEATURE_NAME, each of which names the workers with a feature
 // (docs/contributors/predecessors/soperator-objects.md#variables-of-workers). Ours name nodes of slurmNodes.worker only, as one range of
 // numbers, so that the image need not understand every host list.
 func (c *composer) addFeatures(slurmd *corev1.Container) {

@@ -85,7 +85,7 @@ func (c *composer) rootKeys(keys []string) string {
 	return b.String()
 }
 
-// clusterType tells what runs in login and worker pods which kind of cluster it is in, as Soperator does:
+// clusterType returns the variable with the kind of the cluster for login and worker pods, as Soperator has it:
 // docs/contributors/predecessors/soperator-objects.md#variables-of-workers.
 func (c *composer) clusterType() corev1.EnvVar {
 	return corev1.EnvVar{Name: "SLURM_CLUSTER_TYPE", Value: string(c.spec.ClusterType)} //nolint:staticcheck // deprecated, and in effect all the same

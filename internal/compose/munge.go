@@ -16,7 +16,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
 )
 
-// wantsMunge says whether the image of a munge block asks for munged. Soperator's does not: its API makes everybody name it
+// wantsMunge reports whether the image of a munge block asks for munged. Soperator's does not: its API requires that it is named
 // (docs/decisions/025-munge-beside-auth-slurm.md).
 func wantsMunge(reference string) bool { return reference != "" && !isSoperatorsMunge(reference) }
 

@@ -36,7 +36,7 @@ type Selection struct {
 	Need Need
 }
 
-// Select says whether a check runs, in the order of docs/contributors/predecessors/soperator-checks.md#checks-before-and-after-jobs. What
+// Select reports whether a check runs, in the order of docs/contributors/predecessors/soperator-checks.md#checks-before-and-after-jobs. What
 // is expensive to know is asked for last.
 //
 //	| case                                    | answer | why                                              |

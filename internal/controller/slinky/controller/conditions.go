@@ -31,8 +31,8 @@ func doubtful(doubts problem.List) metav1.Condition {
 	return c
 }
 
-// confined tells whether jobs are kept to what they were given. Slurm's own defaults keep them to nothing, and Slinky leaves it at these:
-// docs/contributors/predecessors/slinky-objects.md#slurmconf.
+// confined returns the condition that shows whether jobs are kept to what they were given. Slurm's own defaults keep them to nothing, and
+// Slinky leaves it at these: docs/contributors/predecessors/slinky-objects.md#slurmconf.
 func confined(lacks []string) metav1.Condition {
 	c := metav1.Condition{
 		Type: slinkyv1beta1.ConditionJobsConfined, Status: metav1.ConditionTrue,
