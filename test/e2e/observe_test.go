@@ -64,6 +64,9 @@ func (s *scene) isObserved(t *testing.T) {
 	if out, err := s.worker(t.Context(), "rm /mnt/jail/flag"); err != nil {
 		t.Fatalf("taking the cause away: %v: %s", err, out)
 	}
+	// An alert is also over while a busy exporter misses a scrape: the next tests need the worker itself.
+	s.slurmShows(t, "scontrol show node big-0", "State=IDLE+DYNAMIC_NORM ")
+	s.saysOutOfService(t, "demo-big-0", "")
 	s.expectAlert(t, server, false)
 	t.Logf("the alert is over %.1f s after the cause was gone", time.Since(began).Seconds())
 	if out, err := s.slurm(t.Context(), "scancel", strings.TrimSpace(id)); err != nil {

@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/test/walk"
 )
 
 // runsSlurmCheck runs a check as a Slurm job on each worker: all is well at first, and then one of the machines is broken.
@@ -72,6 +74,7 @@ func (s *scene) hasCheckUser(t *testing.T) {
 // awaitSlurmRun waits until the Slurm jobs of a Kubernetes Job have ended so, and returns the number of the first job that has failed.
 func (s *scene) awaitSlurmRun(t *testing.T, check *unstructured.Unstructured, job, want string) (failed string) {
 	t.Helper()
+	var jobs []string
 	eventually(t, 2*soon, fmt.Sprintf("Job %s of ActiveCheck %s to be %s", job, check.GetName(), want), func(ctx context.Context) error {
 		live, run := &unstructured.Unstructured{}, &unstructured.Unstructured{}
 		live.SetGroupVersionKind(check.GroupVersionKind())
@@ -81,19 +84,24 @@ func (s *scene) awaitSlurmRun(t *testing.T, check *unstructured.Unstructured, jo
 			return err
 		}
 		if err := s.Get(ctx, s.name(job), run); err != nil {
-			return fmt.Errorf("%w; the check says %v", err, live.Object["status"])
+			return fmt.Errorf("%w; conditions of the check: %v", err, walk.Conditions(live))
 		}
 		ids, _, _ := unstructured.NestedString(run.Object, "metadata", "annotations", "slurm-job-id")
 		first, _, _ := unstructured.NestedString(live.Object, "status", "slurmJobsStatus", "lastRunId")
 		status, _, _ := unstructured.NestedString(live.Object, "status", "slurmJobsStatus", "lastRunStatus")
 		if ids == "" || !strings.HasPrefix(ids+",", first+",") || status != want {
-			return fmt.Errorf("Job %s has Slurm jobs %q; the check says %v", job, ids, live.Object["status"])
+			shown, showErr := s.slurm(ctx, "scontrol", "show", "jobs", "--oneliner")
+			return errors.Join(fmt.Errorf("Job %s has Slurm jobs %q; the check shows that run %s is %q: %s", job, ids, first, status, shown), showErr)
 		}
+		jobs = strings.Split(ids, ",")
 		failures, _, _ := unstructured.NestedSlice(live.Object, "status", "slurmJobsStatus", "lastRunFailJobsAndReasons")
 		for _, f := range failures {
 			failed, _, _ = unstructured.NestedString(f.(map[string]any), "jobID")
 		}
 		return nil
 	})
+	if len(jobs) != 2 {
+		t.Fatalf("Job %s has Slurm jobs %q: not one for each of the two workers", job, jobs)
+	}
 	return failed
 }
