@@ -16,7 +16,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // A check with spec.requiredBeforeJobs runs on the machine of each worker that needs it, beside its other runs: docs/decisions/051. The end of
@@ -27,7 +27,7 @@ type Worker struct {
 	Name string
 	UID  types.UID
 	// Machine is the machine of its Kubernetes node; zero while that is not known.
-	Machine worker.Machine
+	Machine workerpod.Machine
 	// Said is what the pod shows of the check so far.
 	Said string
 }
@@ -71,7 +71,7 @@ func (o *Output) onMachines(in Input, template corev1.PodTemplateSpec) {
 	}
 	made := map[string]bool{}
 	for _, w := range in.Workers {
-		if _, here := worker.CheckPassed(w.Said, w.Machine); here || w.Machine.UID == "" {
+		if _, here := workerpod.CheckPassed(w.Said, w.Machine); here || w.Machine.UID == "" {
 			continue
 		}
 		name := machineJobName(in.Check, w.Machine)
@@ -99,7 +99,7 @@ func (o *Output) onMachines(in Input, template corev1.PodTemplateSpec) {
 }
 
 // says returns what a pod shows of the check, by the Job of its machine.
-func says(job *batchv1.Job, machine worker.Machine) string {
+func says(job *batchv1.Job, machine workerpod.Machine) string {
 	switch {
 	case has(job, batchv1.JobComplete):
 		return slinkyv1beta1.CheckPassed + machine.String()
@@ -110,12 +110,12 @@ func says(job *batchv1.Job, machine worker.Machine) string {
 }
 
 // machineJobName returns the name of the Job that looks at a machine.
-func machineJobName(check *nebiusv1alpha1.ActiveCheck, machine worker.Machine) string {
+func machineJobName(check *nebiusv1alpha1.ActiveCheck, machine workerpod.Machine) string {
 	return name(check) + "-" + label.Digest(map[string][]byte{"check": []byte(check.Name), "machine": []byte(machine.String())})[:10]
 }
 
 // machineJob returns a run on one machine. Neither a cordon nor a taint keeps it away: the worker is there already.
-func machineJob(check *nebiusv1alpha1.ActiveCheck, name string, machine worker.Machine, template corev1.PodTemplateSpec) *batchv1.Job {
+func machineJob(check *nebiusv1alpha1.ActiveCheck, name string, machine workerpod.Machine, template corev1.PodTemplateSpec) *batchv1.Job {
 	template = *template.DeepCopy()
 	pod.Bind(&template.Spec, machine.Node)
 	template.Spec.Tolerations = append(template.Spec.Tolerations, corev1.Toleration{Operator: corev1.TolerationOpExists})

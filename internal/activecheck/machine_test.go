@@ -15,12 +15,12 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 const required = plain + ", requiredBeforeJobs: true"
 
-var node1 = worker.Machine{Node: "node-1", UID: "u", System: "s"}
+var node1 = workerpod.Machine{Node: "node-1", UID: "u", System: "s"}
 
 // onNode1 returns the Job on node-1, with a condition; empty for none.
 func onNode1(kind batchv1.JobConditionType) batchv1.Job {
@@ -53,7 +53,7 @@ func TestWhatWorkersThatNeedACheckWaitFor(t *testing.T) {
 		{name: "a Job that failed is told of", spec: required, workers: []Worker{waits}, jobs: []batchv1.Job{onNode1(batchv1.JobFailed)}, want: "w-0: Job disk-7bbac03e3e failed: BackoffLimitExceeded: it ended (new)"},
 		{name: "a Job that failed is told of once", spec: required, workers: []Worker{{Name: "w-0", Machine: node1, Said: "Job disk-7bbac03e3e failed: BackoffLimitExceeded: it ended"}}, jobs: []batchv1.Job{onNode1(batchv1.JobFailed)}},
 		{name: "a Job of that name about another machine does not count", spec: required, workers: []Worker{waits}, jobs: []batchv1.Job{other}, want: "make disk-7bbac03e3e; w-0: waits for Job disk-7bbac03e3e"},
-		{name: "a machine that was exchanged is looked at anew", spec: required, workers: []Worker{{Name: "w-0", Machine: worker.Machine{Node: "node-1", UID: "u", System: "new"}, Said: "Passed node-1/u/s"}}, jobs: []batchv1.Job{onNode1(batchv1.JobComplete)},
+		{name: "a machine that was exchanged is looked at anew", spec: required, workers: []Worker{{Name: "w-0", Machine: workerpod.Machine{Node: "node-1", UID: "u", System: "new"}, Said: "Passed node-1/u/s"}}, jobs: []batchv1.Job{onNode1(batchv1.JobComplete)},
 			want: "make disk-42d5f3aa28; w-0: waits for Job disk-42d5f3aa28"},
 		{name: "a check with mistakes keeps its workers waiting, and they say so", spec: "k8sJobSpec: {}, requiredBeforeJobs: true", workers: []Worker{waits}, want: "w-0: cannot run: spec.k8sJobSpec.jobContainer.image: must be given"},
 	} {

@@ -19,7 +19,7 @@ import (
 	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 	"github.com/coxswain-hpc/coxswain/internal/testing/crdcheck"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // checkSpec is the check whose leaves are changed.
@@ -96,7 +96,7 @@ func madeOfCheck(t *testing.T, definition *crdcheck.CRD, path string, object map
 	if check.Spec.PodTemplateNameRef != "" {
 		in.Template = &corev1.PodTemplate{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeName: "leaf"}}}
 	}
-	in.Workers = []checks.Worker{{Name: "w-0", Machine: worker.Machine{Node: "node", UID: "u"}}}
+	in.Workers = []checks.Worker{{Name: "w-0", Machine: workerpod.Machine{Node: "node", UID: "u"}}}
 	in.CronJob.Spec.JobTemplate.Spec.ManagedBy = new(checks.ManagedBy)
 	out := checks.Decide(in)
 	for _, p := range out.Problems {

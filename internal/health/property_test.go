@@ -16,10 +16,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/reboot"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // host is a Kubernetes node in a random world, with the rebooter there.
@@ -149,8 +149,8 @@ func (w *world) engine(p *pod) {
 		return
 	}
 	facts := worker.Worker{
-		Now: w.now, Asked: w.now, Listed: w.now, Known: node.Yes, State: p.state(), Reason: p.reason, JobsKnown: node.Yes, Protection: worker.UntilDrained,
-		Pod:  nodeset.Pod{Name: p.name, Phase: "Running", Scheduled: true, Ready: true, ReadySince: p.made, Created: p.made, Protected: p.protected(), Terminating: p.evicted},
+		Now: w.now, Asked: w.now, Listed: w.now, Known: node.Yes, State: p.state(), Reason: p.reason, JobsKnown: node.Yes, Protection: workerpod.UntilDrained,
+		Pod:  workerpod.Pod{Name: p.name, Phase: "Running", Scheduled: true, Ready: true, ReadySince: p.made, Created: p.made, Protected: p.protected(), Terminating: p.evicted},
 		Host: worker.Host{Name: p.on.node.Name, Cordoned: node.AnswerOf(p.on.node.Spec.Unschedulable), Reboot: watchedReboots.RebootOf(p.on.node)},
 	}
 	switch a := worker.Next(facts); {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // Holders are those by whom a claim may be owned, so that it is deleted with them: docs/contributors/predecessors/slinky-workers.md#claims.
@@ -51,10 +52,10 @@ func (h Holders) Own(now []metav1.OwnerReference) (owners []metav1.OwnerReferenc
 }
 
 // ScaledIn returns the pods that go because there are too many, once the plan is carried out.
-func (p Plan) ScaledIn(pods []Pod) map[string]bool {
+func (p Plan) ScaledIn(pods []workerpod.Pod) map[string]bool {
 	out := map[string]bool{}
 	for name, cause := range p.Causes(pods) {
-		out[name] = cause == ScaleIn
+		out[name] = cause == workerpod.ScaleIn
 	}
 	return out
 }

@@ -11,6 +11,7 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 func TestWhoOwnsAClaim(t *testing.T) {
@@ -60,10 +61,10 @@ func TestWhoOwnsAClaim(t *testing.T) {
 }
 
 func TestWhoIsScaledIn(t *testing.T) {
-	pods := []nodeset.Pod{aPod(0), aPod(1, scaledIn), aPod(2, scaledIn), aPod(3, scaledIn), aPod(4, updating)}
+	pods := []workerpod.Pod{aPod(0), aPod(1, scaledIn), aPod(2, scaledIn), aPod(3, scaledIn), aPod(4, updating)}
 	plan := nodeset.Plan{
 		Unretire: []string{"w-2"},
-		Retire:   append(retire(nodeset.ScaleIn, "w-0"), retire(nodeset.Update, "w-3")...),
+		Retire:   append(retire(workerpod.ScaleIn, "w-0"), retire(workerpod.Update, "w-3")...),
 	}
 	want := map[string]bool{"w-0": true, "w-1": true, "w-3": false, "w-4": false}
 	if diff := cmp.Diff(want, plan.ScaledIn(pods)); diff != "" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 const cloud = "IDLE+CLOUD+POWERED_DOWN+DYNAMIC_NORM"
@@ -46,7 +47,7 @@ func TestCloudRecords(t *testing.T) {
 	other := edit(func(n *nodeset.PowerNode) { n.Registered = node.No })
 	tests := []struct {
 		name    string
-		pods    []nodeset.Pod
+		pods    []workerpod.Pod
 		silent  bool
 		old     bool
 		slurm   slurm
@@ -58,8 +59,8 @@ func TestCloudRecords(t *testing.T) {
 	}{
 		{name: "nothing is known of the machines yet"},
 		{name: "Slurm is silent", silent: true, slurm: slurm{0: off}},
-		{name: "all that never ran are made like one that does", pods: []nodeset.Pod{aPod(0)}, slurm: slurm{0: inService}, want: nodeset.Clouds{Make: like("w-0", "w-1", "w-2", "w-3")}},
-		{name: "no records are made for ordinals whose pods are there", pods: []nodeset.Pod{aPod(0), aPod(1), aPod(2)}, initial: 3, slurm: slurm{0: inService}, want: nodeset.Clouds{Make: like("w-0", "w-3")}},
+		{name: "all that never ran are made like one that does", pods: []workerpod.Pod{aPod(0)}, slurm: slurm{0: inService}, want: nodeset.Clouds{Make: like("w-0", "w-1", "w-2", "w-3")}},
+		{name: "no records are made for ordinals whose pods are there", pods: []workerpod.Pod{aPod(0), aPod(1), aPod(2)}, initial: 3, slurm: slurm{0: inService}, want: nodeset.Clouds{Make: like("w-0", "w-3")}},
 		{name: "Slurm makes no such records", old: true, slurm: slurm{0: off}},
 		{name: "a record that has run is made anew", slurm: slurm{0: cloud, 1: off, 2: comes, 3: cloud}, want: nodeset.Clouds{Make: anew("w-1", "w-1")}},
 		{name: "of all that have run one is left that the others can be made like", slurm: slurm{0: off, 1: off, 2: off, 3: off}, want: nodeset.Clouds{Make: each("w-1", "w-2", "w-3")}},
@@ -77,7 +78,7 @@ func TestCloudRecords(t *testing.T) {
 			clear(nodes)
 			nodes[1] = nodeset.PowerNode{Name: "w-1", State: node.Parse([]string{"IDLE", "CLOUD", "POWERED_DOWN"}), Described: true, Registered: node.No}
 		}},
-		{name: "a pod of the record still ends", pods: []nodeset.Pod{aPod(1, terminating)}, slurm: slurm{0: cloud, 1: off, 2: cloud, 3: cloud}},
+		{name: "a pod of the record still ends", pods: []workerpod.Pod{aPod(1, terminating)}, slurm: slurm{0: cloud, 1: off, 2: cloud, 3: cloud}},
 		{name: "Slurm powers the node down yet", slurm: slurm{0: cloud, 1: goingOff, 2: cloud, 3: cloud}},
 		{name: "a job is on the node", slurm: slurm{0: cloud, 1: "MIXED+POWERED_DOWN", 2: cloud, 3: cloud}},
 		{name: "the node is down", slurm: slurm{0: cloud, 1: late, 2: cloud, 3: cloud}},

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/coxswain-hpc/coxswain/internal/rule"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // KubeNode is a Kubernetes node as a place for workers.
@@ -36,24 +37,24 @@ const (
 )
 
 //nolint:gochecknoglobals // a constant list
-var daemonCauses = rule.List[*podFacts, Cause]{
+var daemonCauses = rule.List[*podFacts, workerpod.Cause]{
 	Question: "Is a worker retired because of its Kubernetes node, in scaling mode DaemonSet?",
-	Rules: []rule.Rule[*podFacts, Cause]{
+	Rules: []rule.Rule[*podFacts, workerpod.Cause]{
 		{
 			Name: "it was made for the other scaling mode", Does: "replace", Why: "its name and host name are those of the other mode",
-			When: func(f *podFacts) bool { return f.cause != "" }, Then: func(f *podFacts) Cause { return f.cause },
+			When: func(f *podFacts) bool { return f.cause != "" }, Then: func(f *podFacts) workerpod.Cause { return f.cause },
 		},
 		{
 			Name: "its Kubernetes node is gone, or is none for it", Does: "scale-in", Why: "no worker belongs there",
-			When: func(f *podFacts) bool { return f.kubeNodes[f.Node].Fit < Stays }, Then: rule.Is[*podFacts](ScaleIn),
+			When: func(f *podFacts) bool { return f.kubeNodes[f.Node].Fit < Stays }, Then: rule.Is[*podFacts](workerpod.ScaleIn),
 		},
 		{
 			Name: "another worker is on its Kubernetes node", Does: "scale-in", Why: "there is one for each; the one that would be missed most stays",
-			When: func(f *podFacts) bool { return f.taken[f.Node] }, Then: rule.Is[*podFacts](ScaleIn),
+			When: func(f *podFacts) bool { return f.taken[f.Node] }, Then: rule.Is[*podFacts](workerpod.ScaleIn),
 		},
 		{
 			Name: "it has another host name than it should have", Does: "replace", Why: "the annotation of the Kubernetes node says another one by now",
-			When: func(f *podFacts) bool { return f.Hostname != f.kubeNodes[f.Node].Hostname }, Then: rule.Is[*podFacts](Replace),
+			When: func(f *podFacts) bool { return f.Hostname != f.kubeNodes[f.Node].Hostname }, Then: rule.Is[*podFacts](workerpod.Replace),
 		},
 		{Name: "otherwise", Does: "no", Why: "it is where it belongs"},
 	},
@@ -87,7 +88,7 @@ var daemonPlaces = rule.List[*placeFacts, bool]{
 
 // daemons makes one worker on each Kubernetes node where one belongs, and retires those that are elsewhere, are second on a node, or have
 // another host name than they should have.
-func (in *Input) daemons(f *podFacts, staying []*Pod, retired map[string]Cause, plan *Plan) {
+func (in *Input) daemons(f *podFacts, staying []*workerpod.Pod, retired map[string]workerpod.Cause, plan *Plan) {
 	f.taken = map[string]bool{}
 	for _, p := range slices.Backward(staying) { // those that would be missed most come first
 		f.Pod, f.cause = p, retired[p.Name]
@@ -104,7 +105,7 @@ func (in *Input) daemons(f *podFacts, staying []*Pod, retired map[string]Cause, 
 	for _, name := range slices.Sorted(maps.Keys(f.kubeNodes)) {
 		place.KubeNode = f.kubeNodes[name]
 		if daemonPlaces.Decide(place) {
-			plan.Create = append(plan.Create, Place{Node: name, Hostname: place.Hostname})
+			plan.Create = append(plan.Create, workerpod.Place{Node: name, Hostname: place.Hostname})
 		}
 	}
 }

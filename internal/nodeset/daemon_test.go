@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // on returns a worker of scaling mode DaemonSet on a Kubernetes node.
-func on(node string, options ...func(*nodeset.Pod)) nodeset.Pod {
+func on(node string, options ...func(*workerpod.Pod)) workerpod.Pod {
 	p := aPod(-1, options...)
 	p.Name, p.Daemon, p.Node, p.Hostname = "w-"+node, true, node, node
 	return p
@@ -27,10 +28,10 @@ func kube(fits ...nodeset.Fit) []nodeset.KubeNode {
 	return out
 }
 
-func onNodes(names ...string) []nodeset.Place {
-	var out []nodeset.Place
+func onNodes(names ...string) []workerpod.Place {
+	var out []workerpod.Place
 	for _, n := range names {
-		out = append(out, nodeset.Place{Node: n, Hostname: n})
+		out = append(out, workerpod.Place{Node: n, Hostname: n})
 	}
 	return out
 }
@@ -46,31 +47,31 @@ func TestDaemonSetMode(t *testing.T) {
 	tests := []struct {
 		name    string
 		nodes   []nodeset.KubeNode
-		pods    []nodeset.Pod
+		pods    []workerpod.Pod
 		want    nodeset.Plan
 		desired int
 	}{
 		{"one worker is made on each node where one can start", kube(starts, starts), nil, nodeset.Plan{Create: onNodes("a", "b")}, 2},
-		{"at rest nothing is done", kube(starts, starts), []nodeset.Pod{on("a"), on("b")}, nodeset.Plan{}, 2},
-		{"a node that is not ready is waited for", kube(starts, belongs), []nodeset.Pod{on("a")}, nodeset.Plan{}, 2},
-		{"a cordoned node gets no worker, and none is missed there", kube(starts, fits), []nodeset.Pod{on("a")}, nodeset.Plan{}, 1},
-		{"a cordoned node keeps the worker it has", kube(starts, fits), []nodeset.Pod{on("a"), on("b")}, nodeset.Plan{}, 2},
-		{"a node tainted NoSchedule keeps the worker it has", kube(starts, stays), []nodeset.Pod{on("a"), on("b")}, nodeset.Plan{}, 2},
-		{"a node that does not fit any more loses its worker, after a drain", kube(starts, unfit), []nodeset.Pod{on("a"), on("b", busy)},
-			nodeset.Plan{Retire: retire(nodeset.ScaleIn, "w-b")}, 1},
-		{"a node that is gone loses its worker, after a drain", kube(starts), []nodeset.Pod{on("a"), on("b")}, nodeset.Plan{Retire: retire(nodeset.ScaleIn, "w-b")}, 1},
-		{"a node that fits again keeps the worker that was going", kube(starts, starts), []nodeset.Pod{on("a"), on("b", scaledIn)},
+		{"at rest nothing is done", kube(starts, starts), []workerpod.Pod{on("a"), on("b")}, nodeset.Plan{}, 2},
+		{"a node that is not ready is waited for", kube(starts, belongs), []workerpod.Pod{on("a")}, nodeset.Plan{}, 2},
+		{"a cordoned node gets no worker, and none is missed there", kube(starts, fits), []workerpod.Pod{on("a")}, nodeset.Plan{}, 1},
+		{"a cordoned node keeps the worker it has", kube(starts, fits), []workerpod.Pod{on("a"), on("b")}, nodeset.Plan{}, 2},
+		{"a node tainted NoSchedule keeps the worker it has", kube(starts, stays), []workerpod.Pod{on("a"), on("b")}, nodeset.Plan{}, 2},
+		{"a node that does not fit any more loses its worker, after a drain", kube(starts, unfit), []workerpod.Pod{on("a"), on("b", busy)},
+			nodeset.Plan{Retire: retire(workerpod.ScaleIn, "w-b")}, 1},
+		{"a node that is gone loses its worker, after a drain", kube(starts), []workerpod.Pod{on("a"), on("b")}, nodeset.Plan{Retire: retire(workerpod.ScaleIn, "w-b")}, 1},
+		{"a node that fits again keeps the worker that was going", kube(starts, starts), []workerpod.Pod{on("a"), on("b", scaledIn)},
 			nodeset.Plan{Unretire: []string{"w-b"}}, 2},
-		{"a worker that never got to its node goes with it", kube(starts), []nodeset.Pod{on("a"), on("b", pending)}, nodeset.Plan{Delete: []string{"w-b"}}, 1},
-		{"a terminating pod keeps its node", kube(starts), []nodeset.Pod{on("a", terminating)}, nodeset.Plan{}, 1},
-		{"of two workers on one node the one with jobs stays", kube(starts, starts), []nodeset.Pod{on("a"), on("b"), func() nodeset.Pod { p := double; p.Busy = true; return p }()},
-			nodeset.Plan{Retire: retire(nodeset.ScaleIn, "w-b")}, 2},
-		{"another host name asks for another worker", renamed, []nodeset.Pod{on("a"), on("b")}, nodeset.Plan{Retire: retire(nodeset.Replace, "w-a")}, 2},
-		{"a host name is waited for until its old bearer is gone", kube(starts, starts), []nodeset.Pod{elsewhere},
-			nodeset.Plan{Retire: retire(nodeset.Replace, "w-a")}, 2},
+		{"a worker that never got to its node goes with it", kube(starts), []workerpod.Pod{on("a"), on("b", pending)}, nodeset.Plan{Delete: []string{"w-b"}}, 1},
+		{"a terminating pod keeps its node", kube(starts), []workerpod.Pod{on("a", terminating)}, nodeset.Plan{}, 1},
+		{"of two workers on one node the one with jobs stays", kube(starts, starts), []workerpod.Pod{on("a"), on("b"), func() workerpod.Pod { p := double; p.Busy = true; return p }()},
+			nodeset.Plan{Retire: retire(workerpod.ScaleIn, "w-b")}, 2},
+		{"another host name asks for another worker", renamed, []workerpod.Pod{on("a"), on("b")}, nodeset.Plan{Retire: retire(workerpod.Replace, "w-a")}, 2},
+		{"a host name is waited for until its old bearer is gone", kube(starts, starts), []workerpod.Pod{elsewhere},
+			nodeset.Plan{Retire: retire(workerpod.Replace, "w-a")}, 2},
 		{"workers of the other scaling mode go, and keep their nodes until then", kube(starts, starts),
-			[]nodeset.Pod{aPod(0, func(p *nodeset.Pod) { p.Node = "a" }), aPod(1, pending)},
-			nodeset.Plan{Create: onNodes("b"), Retire: retire(nodeset.Replace, "w-1", "w-0")}, 2},
+			[]workerpod.Pod{aPod(0, func(p *workerpod.Pod) { p.Node = "a" }), aPod(1, pending)},
+			nodeset.Plan{Create: onNodes("b"), Retire: retire(workerpod.Replace, "w-1", "w-0")}, 2},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -86,21 +87,21 @@ func TestDaemonSetMode(t *testing.T) {
 func TestARollingUpdateOfADaemonSetCountsNodesWithoutWorkers(t *testing.T) {
 	in := nodeset.Input{Now: noon, Daemon: true, Revision: "new", Rolling: true, MaxUnavailable: 1}
 	in.Nodes = kube(nodeset.Starts, nodeset.Starts, nodeset.Belongs)
-	in.Pods = []nodeset.Pod{on("a", old), on("b", old)}
+	in.Pods = []workerpod.Pod{on("a", old), on("b", old)}
 	check(t, in, nodeset.Plan{})
 	in.MaxUnavailable = 2
-	check(t, in, nodeset.Plan{Retire: retire(nodeset.Update, "w-a")})
+	check(t, in, nodeset.Plan{Retire: retire(workerpod.Update, "w-a")})
 }
 
 func TestLeavingDaemonSetMode(t *testing.T) {
-	in := nodeset.Input{Now: noon, Replicas: 2, Revision: "new", Rolling: true, MaxUnavailable: 1, Pods: []nodeset.Pod{on("a"), on("b", terminating)}}
-	check(t, in, nodeset.Plan{Retire: retire(nodeset.Replace, "w-a")})
-	in.Pods = []nodeset.Pod{on("a", func(p *nodeset.Pod) { p.Retired = nodeset.Replace })}
+	in := nodeset.Input{Now: noon, Replicas: 2, Revision: "new", Rolling: true, MaxUnavailable: 1, Pods: []workerpod.Pod{on("a"), on("b", terminating)}}
+	check(t, in, nodeset.Plan{Retire: retire(workerpod.Replace, "w-a")})
+	in.Pods = []workerpod.Pod{on("a", func(p *workerpod.Pod) { p.Retired = workerpod.Replace })}
 	check(t, in, nodeset.Plan{Create: places(0)})
 }
 
 func TestPodsThatFailAtOnceAreNotMadeAnewAtOnce(t *testing.T) {
-	in := nodeset.Input{Now: noon, Daemon: true, Revision: "new", Nodes: kube(nodeset.Starts), Pods: []nodeset.Pod{on("a", failed, createdBefore(time.Second))}}
+	in := nodeset.Input{Now: noon, Daemon: true, Revision: "new", Nodes: kube(nodeset.Starts), Pods: []workerpod.Pod{on("a", failed, createdBefore(time.Second))}}
 	check(t, in, nodeset.Plan{Again: noon.Add(4 * time.Second)})
 	in.Now = noon.Add(4 * time.Second)
 	check(t, in, nodeset.Plan{Delete: []string{"w-a"}})

@@ -14,13 +14,14 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // TestAMismatchOfNamesAloneTakesNoWorker is about workers in the network of their Kubernetes nodes, which have dots in their names, while
 // slurmd has registered by the short ones.
 func TestAMismatchOfNamesAloneTakesNoWorker(t *testing.T) {
-	elsewhere := func(p *nodeset.Pod) { p.Elsewhere = "ip-10-0-0-1" }
-	pods := []nodeset.Pod{
+	elsewhere := func(p *workerpod.Pod) { p.Elsewhere = "ip-10-0-0-1" }
+	pods := []workerpod.Pod{
 		aPod(0, known(node.No), elsewhere), aPod(1, known(node.No), elsewhere), aPod(2, known(node.No), elsewhere),
 	}
 	got := nodeset.Make(nodeset.Input{Now: noon, Asked: noon, Listed: noon, Replicas: 3, Revision: "new", MaxUnavailable: 3, Pods: pods})
@@ -28,10 +29,10 @@ func TestAMismatchOfNamesAloneTakesNoWorker(t *testing.T) {
 		t.Error(diff)
 	}
 
-	for _, cause := range []nodeset.Cause{"", nodeset.ScaleIn, nodeset.Unregistered} {
+	for _, cause := range []workerpod.Cause{"", workerpod.ScaleIn, workerpod.Unregistered} {
 		w := worker.Worker{
 			Now: noon, Pod: aPod(0), Slurm: "ip-10-0-0-1.ec2.internal", Known: node.No, Asked: noon, Listed: noon,
-			Absent: noon.Add(-time.Hour), Elsewhere: "ip-10-0-0-1", Protection: worker.UntilDrained,
+			Absent: noon.Add(-time.Hour), Elsewhere: "ip-10-0-0-1", Protection: workerpod.UntilDrained,
 		}
 		w.Pod.Retired = cause
 		action := worker.Next(w)

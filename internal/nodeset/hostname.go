@@ -12,6 +12,7 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // hostname returns the host name of a worker on the node: its annotation's value, or the node's name up to the first dot.
@@ -38,10 +39,10 @@ type naming struct {
 // NameHosts gives each Kubernetes node that fits the host name of its worker in scaling mode DaemonSet, first to those on which workers
 // run. A node that cannot have the name that it asks for is a problem and takes no new worker; its worker, if it has one, keeps its name.
 // In the other scaling mode host names follow from ordinals, and those of nodes do not count.
-func NameHosts(nodes []KubeNode, pods []Pod) problem.List {
+func NameHosts(nodes []KubeNode, pods []workerpod.Pod) problem.List {
 	n := naming{nodes: nodes, running: map[string]string{}, holder: map[string]int{}, taken: map[string]string{}, done: make([]bool, len(nodes))}
 	for _, p := range pods {
-		if p.Daemon && !p.finished() && (n.running[p.Node] == "" || !p.Terminating) {
+		if p.Daemon && !finished(&p) && (n.running[p.Node] == "" || !p.Terminating) {
 			n.running[p.Node] = p.Hostname
 		}
 	}

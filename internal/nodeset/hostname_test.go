@@ -16,6 +16,7 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 func TestWhoeverRunsKeepsItsHostName(t *testing.T) {
@@ -57,7 +58,7 @@ func TestWhoeverRunsKeepsItsHostName(t *testing.T) {
 			}
 			in := nodeset.Input{Now: time.Unix(1e9, 0), Daemon: true, MaxUnavailable: 9, Revision: "r"}
 			for node, host := range tt.running {
-				in.Pods = append(in.Pods, nodeset.Pod{
+				in.Pods = append(in.Pods, workerpod.Pod{
 					Name: "w-" + host, Node: node, Hostname: host, Ordinal: -1, Daemon: true, Revision: "r", Phase: "Running", Scheduled: true, Ready: true,
 				})
 			}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/coxswain-hpc/coxswain/internal/rule"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // pinFacts are an ordinal and the Kubernetes node on which its worker runs or ran last.
@@ -55,12 +56,12 @@ var pinned = rule.List[*pinFacts, bool]{
 
 // Pin returns on which Kubernetes node each ordinal is to come back: where it runs now, or ran last according to before. Ordinals that are
 // no longer wanted and have no pod are forgotten. shared reports whether several workers may be on one node.
-func Pin(before map[string]string, pods []Pod, replicas int, nodes []KubeNode, shared bool) map[int]string {
+func Pin(before map[string]string, pods []workerpod.Pod, replicas int, nodes []KubeNode, shared bool) map[int]string {
 	fits := map[string]Fit{}
 	for _, n := range nodes {
 		fits[n.Name] = n.Fit
 	}
-	last, there, waiting := map[int]string{}, map[string][]*Pod{}, map[int]*Pod{}
+	last, there, waiting := map[int]string{}, map[string][]*workerpod.Pod{}, map[int]*workerpod.Pod{}
 	for key, node := range before {
 		if ordinal, err := strconv.Atoi(key); err == nil && ordinal < replicas {
 			last[ordinal] = node

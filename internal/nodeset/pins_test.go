@@ -9,10 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 func TestPin(t *testing.T) {
-	at := func(ordinal int, node string, options ...func(*nodeset.Pod)) nodeset.Pod {
+	at := func(ordinal int, node string, options ...func(*workerpod.Pod)) workerpod.Pod {
 		p := aPod(ordinal, options...)
 		p.Node = node
 		return p
@@ -20,20 +21,20 @@ func TestPin(t *testing.T) {
 	tests := []struct {
 		name   string
 		before map[string]string
-		pods   []nodeset.Pod
+		pods   []workerpod.Pod
 		want   map[int]string
 	}{
-		{"where a worker runs is where it comes back", nil, []nodeset.Pod{at(0, "a"), at(1, "b")}, map[int]string{0: "a", 1: "b"}},
-		{"a worker that is away keeps its place", map[string]string{"0": "a", "1": "b"}, []nodeset.Pod{at(0, "a")}, map[int]string{0: "a", 1: "b"}},
+		{"where a worker runs is where it comes back", nil, []workerpod.Pod{at(0, "a"), at(1, "b")}, map[int]string{0: "a", 1: "b"}},
+		{"a worker that is away keeps its place", map[string]string{"0": "a", "1": "b"}, []workerpod.Pod{at(0, "a")}, map[int]string{0: "a", 1: "b"}},
 		{"cordoning its node does not move it", map[string]string{"1": "c"}, nil, map[int]string{1: "c"}},
 		{"a node that does not fit any more is left", map[string]string{"0": "d", "1": "gone"}, nil, map[int]string{}},
-		{"a pod that waits for a node does not count", nil, []nodeset.Pod{at(0, "a", pending)}, map[int]string{}},
+		{"a pod that waits for a node does not count", nil, []workerpod.Pod{at(0, "a", pending)}, map[int]string{}},
 		{"ordinals that are no longer wanted are forgotten", map[string]string{"2": "a", "x": "a"}, nil, map[int]string{}},
-		{"where it runs now counts more than where it ran", map[string]string{"0": "a"}, []nodeset.Pod{at(0, "b")}, map[int]string{0: "b"}},
-		{"where another worker runs none comes back", map[string]string{"0": "a"}, []nodeset.Pod{at(1, "a")}, map[int]string{1: "a"}},
-		{"where another worker runs not even one comes back that waits for the node already", map[string]string{"0": "a", "1": "a"}, []nodeset.Pod{at(0, "a", pending), at(1, "a")}, map[int]string{1: "a"}},
-		{"where another worker is just ending none comes back", map[string]string{"0": "a"}, []nodeset.Pod{at(1, "a", terminating)}, map[int]string{1: "a"}},
-		{"where one of those that are too many runs none comes back", map[string]string{"0": "a"}, []nodeset.Pod{at(7, "a")}, map[int]string{7: "a"}},
+		{"where it runs now counts more than where it ran", map[string]string{"0": "a"}, []workerpod.Pod{at(0, "b")}, map[int]string{0: "b"}},
+		{"where another worker runs none comes back", map[string]string{"0": "a"}, []workerpod.Pod{at(1, "a")}, map[int]string{1: "a"}},
+		{"where another worker runs not even one comes back that waits for the node already", map[string]string{"0": "a", "1": "a"}, []workerpod.Pod{at(0, "a", pending), at(1, "a")}, map[int]string{1: "a"}},
+		{"where another worker is just ending none comes back", map[string]string{"0": "a"}, []workerpod.Pod{at(1, "a", terminating)}, map[int]string{1: "a"}},
+		{"where one of those that are too many runs none comes back", map[string]string{"0": "a"}, []workerpod.Pod{at(7, "a")}, map[int]string{7: "a"}},
 		{"of two that are away one comes back", map[string]string{"0": "a", "1": "a"}, nil, map[int]string{0: "a"}},
 	}
 	for _, tt := range tests {
@@ -50,27 +51,27 @@ func TestPin(t *testing.T) {
 }
 
 func TestPinsToNodesThatWorkersShare(t *testing.T) {
-	at := func(ordinal int, node string, options ...func(*nodeset.Pod)) nodeset.Pod {
+	at := func(ordinal int, node string, options ...func(*workerpod.Pod)) workerpod.Pod {
 		p := aPod(ordinal, options...)
 		p.Node = node
 		return p
 	}
-	unschedulable := func(p *nodeset.Pod) { p.Unschedulable = true }
+	unschedulable := func(p *workerpod.Pod) { p.Unschedulable = true }
 	both := func(node string) map[int]string { return map[int]string{0: node, 1: node} }
 	tests := []struct {
 		name string
 		node string
-		pods []nodeset.Pod
+		pods []workerpod.Pod
 		want map[int]string
 	}{
 		{"two workers may be away from one node", "a", nil, both("a")},
-		{"a worker comes back where the other one runs", "a", []nodeset.Pod{at(0, "a", pending), at(1, "a")}, both("a")},
-		{"a worker does not come back where there is no room for both", "a", []nodeset.Pod{at(0, "a", pending, unschedulable), at(1, "a")}, map[int]string{1: "a"}},
-		{"a node that is not ready may have room later", "b", []nodeset.Pod{at(0, "b", pending, unschedulable), at(1, "b")}, both("b")},
-		{"a node that is cordoned may have room later", "c", []nodeset.Pod{at(0, "c", pending, unschedulable), at(1, "c")}, both("c")},
-		{"a node on which a worker is just ending may have room later", "a", []nodeset.Pod{at(0, "a", pending, unschedulable), at(1, "a"), at(2, "a", terminating)},
+		{"a worker comes back where the other one runs", "a", []workerpod.Pod{at(0, "a", pending), at(1, "a")}, both("a")},
+		{"a worker does not come back where there is no room for both", "a", []workerpod.Pod{at(0, "a", pending, unschedulable), at(1, "a")}, map[int]string{1: "a"}},
+		{"a node that is not ready may have room later", "b", []workerpod.Pod{at(0, "b", pending, unschedulable), at(1, "b")}, both("b")},
+		{"a node that is cordoned may have room later", "c", []workerpod.Pod{at(0, "c", pending, unschedulable), at(1, "c")}, both("c")},
+		{"a node on which a worker is just ending may have room later", "a", []workerpod.Pod{at(0, "a", pending, unschedulable), at(1, "a"), at(2, "a", terminating)},
 			map[int]string{0: "a", 1: "a", 2: "a"}},
-		{"where there is no other worker its own waits for room", "a", []nodeset.Pod{at(0, "a", pending, unschedulable)}, both("a")},
+		{"where there is no other worker its own waits for room", "a", []workerpod.Pod{at(0, "a", pending, unschedulable)}, both("a")},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -85,10 +86,10 @@ func TestPinsToNodesThatWorkersShare(t *testing.T) {
 
 func TestPinnedWorkers(t *testing.T) {
 	in := nodeset.Input{Now: noon, Replicas: 2, Revision: "new", Pins: map[int]string{0: "a"}}
-	check(t, in, nodeset.Plan{Create: []nodeset.Place{{Ordinal: 0, Node: "a"}, {Ordinal: 1}}})
-	waiting := func(node string) nodeset.Pod { p := aPod(0, pending); p.Node = node; return p }
-	in.Pods = []nodeset.Pod{waiting("a"), aPod(1)}
+	check(t, in, nodeset.Plan{Create: []workerpod.Place{{Ordinal: 0, Node: "a"}, {Ordinal: 1}}})
+	waiting := func(node string) workerpod.Pod { p := aPod(0, pending); p.Node = node; return p }
+	in.Pods = []workerpod.Pod{waiting("a"), aPod(1)}
 	check(t, in, nodeset.Plan{})
-	in.Pods = []nodeset.Pod{waiting("gone"), aPod(1)}
+	in.Pods = []workerpod.Pod{waiting("gone"), aPod(1)}
 	check(t, in, nodeset.Plan{Delete: []string{"w-0"}})
 }

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
-	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/rule"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // Input is a NodeSet and its pods at one moment.
@@ -37,7 +37,7 @@ type Input struct {
 	Scheduled bool
 	// MinReady is how long a worker must be ready to count as available.
 	MinReady time.Duration
-	Pods     []Pod
+	Pods     []workerpod.Pod
 	// Asked is when Slurm was asked about the pods' nodes; zero while it does not answer.
 	Asked time.Time
 	// Listed is when Slurm was asked for its last list of nodes: a node that is not in it was absent then.
@@ -45,35 +45,17 @@ type Input struct {
 	// JobsWantedSince is since when Slurm has been asked about the jobs of the workers that the plan before named; zero when it named none.
 	JobsWantedSince time.Time
 	// Others are the workers of other NodeSets in the same cluster; they need not be there while Slurm has all of Pods.
-	Others []Pod
+	Others []workerpod.Pod
 	// SlurmctldSince is since when the slurmctld that answers has run without a break; zero when that is not known.
 	SlurmctldSince time.Time
 	// Lost reports whether Slurm was found to have lost its state, and workers have been missing there since.
 	Lost bool
 }
 
-// Place is where a worker belongs. It identifies the worker in its NodeSet.
-type Place struct {
-	// Ordinal is its number in scaling mode StatefulSet.
-	Ordinal int
-	// Node is the Kubernetes node that it must run on; empty for any.
-	Node string
-	// Hostname is its host name in scaling mode DaemonSet; empty in the other, where it follows from the ordinal.
-	Hostname string
-}
-
-// PodName returns the name of the worker's pod.
-func (p Place) PodName(n *slinkyv1beta1.NodeSet) string {
-	if n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet {
-		return n.DaemonPodName(p.Hostname)
-	}
-	return n.PodName(p.Ordinal)
-}
-
 // Retirement is a worker to mark.
 type Retirement struct {
 	Pod   string
-	Cause Cause
+	Cause workerpod.Cause
 }
 
 // Plan is what to do next. The same input gives the same plan, so that a crash between two of its steps loses nothing.
@@ -81,7 +63,7 @@ type Plan struct {
 	// Desired is the number of workers that there should be.
 	Desired int
 	// Create are workers to make, in order.
-	Create []Place
+	Create []workerpod.Place
 	// Delete are pods in which nothing runs: finished ones, and ones that wait for a Kubernetes node that does not fit them.
 	Delete []string
 	// PowerDown are pods of nodes that Slurm has powered down, to delete without a drain.
@@ -101,17 +83,17 @@ type Plan struct {
 }
 
 // wake asks for another look at a time; zero asks for none.
-func (p *Plan) wake(at time.Time) { p.Again = Sooner(p.Again, at) }
+func (p *Plan) wake(at time.Time) { p.Again = workerpod.Sooner(p.Again, at) }
 
 // podFacts are a NodeSet and one of its pods. Nodes are its Kubernetes nodes in scaling mode DaemonSet.
 type podFacts struct {
 	*Input
-	*Pod
+	*workerpod.Pod
 	kubeNodes map[string]KubeNode
 	// taken are the Kubernetes nodes that have a worker to keep.
 	taken map[string]bool
 	// cause is why the pod is retired; empty when it is not.
-	cause Cause
+	cause workerpod.Cause
 	// available reports whether it counts as available. keep is how many of those chosen for the update before stay chosen, and budget how
 	// many more may go.
 	available    bool
@@ -139,11 +121,11 @@ var podFates = rule.List[*podFacts, podFate]{
 		},
 		{
 			Name: "it has failed or succeeded within five seconds", Does: "delete it later", Why: "where pods fail at once, as on a Kubernetes node that refuses them, twelve a minute are made and not hundreds",
-			When: func(f *podFacts) bool { return f.finished() && f.Now.Before(f.Created.Add(minPodLifetime)) }, Then: rule.Is[*podFacts](podIsTooYoung),
+			When: func(f *podFacts) bool { return finished(f.Pod) && f.Now.Before(f.Created.Add(minPodLifetime)) }, Then: rule.Is[*podFacts](podIsTooYoung),
 		},
 		{
 			Name: "it has failed or succeeded", Does: "delete it", Why: "its containers have ended for good, so nothing can run in it",
-			When: func(f *podFacts) bool { return f.finished() }, Then: rule.Is[*podFacts](podIsDeleted),
+			When: func(f *podFacts) bool { return finished(f.Pod) }, Then: rule.Is[*podFacts](podIsDeleted),
 		},
 		{
 			Name: "it waits for a Kubernetes node that is none for it any more", Does: "delete it", Why: "nothing has ever run in it, and it would wait in vain",
@@ -185,12 +167,12 @@ var podMarks = rule.List[*podFacts, mark]{
 // Make decides what to do next.
 func Make(in Input) Plan {
 	plan := Plan{Desired: in.Desired()}
-	retired := map[string]Cause{}
+	retired := map[string]workerpod.Cause{}
 	f := &podFacts{Input: &in}
 	if in.Daemon {
 		f.kubeNodes = in.nodes()
 	}
-	staying := make([]*Pod, 0, len(in.Pods))
+	staying := make([]*workerpod.Pod, 0, len(in.Pods))
 	for i := range in.Pods {
 		f.Pod = &in.Pods[i]
 		switch podFates.Decide(f) {
@@ -200,7 +182,7 @@ func Make(in Input) Plan {
 		case podIsDeleted:
 			plan.Delete = append(plan.Delete, f.Name)
 		case podIsReplaced:
-			retired[f.Name] = Replace
+			retired[f.Name] = workerpod.Replace
 			staying = append(staying, f.Pod)
 		case podStays:
 			staying = append(staying, f.Pod)
@@ -214,7 +196,7 @@ func Make(in Input) Plan {
 		in.daemons(f, staying, retired, &plan)
 	case in.PowerSaving != nil:
 		in.powered(staying, retired, &plan)
-		staying = slices.DeleteFunc(staying, func(p *Pod) bool { return slices.Contains(plan.PowerDown, p.Name) })
+		staying = slices.DeleteFunc(staying, func(p *workerpod.Pod) bool { return slices.Contains(plan.PowerDown, p.Name) })
 	default:
 		in.ordinals(staying, retired, &plan)
 	}
@@ -234,8 +216,8 @@ func Make(in Input) Plan {
 }
 
 // without returns the pods that are not retired.
-func without(pods []*Pod, retired map[string]Cause) []*Pod {
-	return slices.DeleteFunc(slices.Clone(pods), func(p *Pod) bool { return retired[p.Name] != "" })
+func without(pods []*workerpod.Pod, retired map[string]workerpod.Cause) []*workerpod.Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(p *workerpod.Pod) bool { return retired[p.Name] != "" })
 }
 
 // Desired returns the number of workers that there should be.
@@ -261,7 +243,7 @@ func (in Input) Desired() int {
 const minPodLifetime = 5 * time.Second
 
 // ordinals fills the holes among the ordinals, and retires what is too many.
-func (in *Input) ordinals(staying []*Pod, retired map[string]Cause, plan *Plan) {
+func (in *Input) ordinals(staying []*workerpod.Pod, retired map[string]workerpod.Cause, plan *Plan) {
 	occupied := map[int]bool{}
 	for _, p := range in.Pods {
 		occupied[p.Ordinal] = true
@@ -269,7 +251,7 @@ func (in *Input) ordinals(staying []*Pod, retired map[string]Cause, plan *Plan) 
 	// A pod that is going keeps its name until it is gone, so it counts: its successor takes the same ordinal.
 	for ordinal := 0; len(plan.Create) < in.Replicas-len(in.Pods); ordinal++ {
 		if !occupied[ordinal] {
-			plan.Create = append(plan.Create, Place{Ordinal: ordinal, Node: in.Pins[ordinal]})
+			plan.Create = append(plan.Create, workerpod.Place{Ordinal: ordinal, Node: in.Pins[ordinal]})
 		}
 	}
 	candidates := without(staying, retired)

@@ -13,13 +13,14 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // aPod returns a running, ready worker of revision new, changed by options.
-func aPod(ordinal int, options ...func(*nodeset.Pod)) nodeset.Pod {
-	p := nodeset.Pod{
+func aPod(ordinal int, options ...func(*workerpod.Pod)) workerpod.Pod {
+	p := workerpod.Pod{
 		Name: fmt.Sprintf("w-%d", ordinal), Ordinal: ordinal, Revision: "new", Phase: "Running",
 		Scheduled: true, Ready: true, ReadySince: noon.Add(-time.Hour), Created: noon.Add(-time.Hour),
 	}
@@ -29,35 +30,35 @@ func aPod(ordinal int, options ...func(*nodeset.Pod)) nodeset.Pod {
 	return p
 }
 
-func old(p *nodeset.Pod)         { p.Revision = "old" }
-func busy(p *nodeset.Pod)        { p.Busy, p.DeadlineKnown = true, true }
-func failed(p *nodeset.Pod)      { p.Phase, p.Ready = "Failed", false }
-func succeeded(p *nodeset.Pod)   { p.Phase, p.Ready = "Succeeded", false }
-func pending(p *nodeset.Pod)     { p.Phase, p.Ready, p.Scheduled = "Pending", false, false }
-func scheduled(p *nodeset.Pod)   { p.Phase, p.Ready = "Pending", false }
-func lost(p *nodeset.Pod)        { p.Phase, p.Ready = "Unknown", false }
-func unready(p *nodeset.Pod)     { p.Ready = false }
-func terminating(p *nodeset.Pod) { p.Terminating = true }
-func cordoned(p *nodeset.Pod)    { p.Cordoned = true }
-func scaledIn(p *nodeset.Pod)    { p.Retired, p.Cordoned = nodeset.ScaleIn, true }
-func updating(p *nodeset.Pod)    { p.Retired, p.Cordoned = nodeset.Update, true }
+func old(p *workerpod.Pod)         { p.Revision = "old" }
+func busy(p *workerpod.Pod)        { p.Busy, p.DeadlineKnown = true, true }
+func failed(p *workerpod.Pod)      { p.Phase, p.Ready = "Failed", false }
+func succeeded(p *workerpod.Pod)   { p.Phase, p.Ready = "Succeeded", false }
+func pending(p *workerpod.Pod)     { p.Phase, p.Ready, p.Scheduled = "Pending", false, false }
+func scheduled(p *workerpod.Pod)   { p.Phase, p.Ready = "Pending", false }
+func lost(p *workerpod.Pod)        { p.Phase, p.Ready = "Unknown", false }
+func unready(p *workerpod.Pod)     { p.Ready = false }
+func terminating(p *workerpod.Pod) { p.Terminating = true }
+func cordoned(p *workerpod.Pod)    { p.Cordoned = true }
+func scaledIn(p *workerpod.Pod)    { p.Retired, p.Cordoned = workerpod.ScaleIn, true }
+func updating(p *workerpod.Pod)    { p.Retired, p.Cordoned = workerpod.Update, true }
 
-func cost(n int32) func(*nodeset.Pod) { return func(p *nodeset.Pod) { p.DeletionCost = n } }
+func cost(n int32) func(*workerpod.Pod) { return func(p *workerpod.Pod) { p.DeletionCost = n } }
 
-func jobsUntil(d time.Duration) func(*nodeset.Pod) {
-	return func(p *nodeset.Pod) { p.Busy, p.Deadline, p.DeadlineKnown = true, noon.Add(d), true }
+func jobsUntil(d time.Duration) func(*workerpod.Pod) {
+	return func(p *workerpod.Pod) { p.Busy, p.Deadline, p.DeadlineKnown = true, noon.Add(d), true }
 }
 
-func readyFor(d time.Duration) func(*nodeset.Pod) {
-	return func(p *nodeset.Pod) { p.ReadySince = noon.Add(-d) }
+func readyFor(d time.Duration) func(*workerpod.Pod) {
+	return func(p *workerpod.Pod) { p.ReadySince = noon.Add(-d) }
 }
 
-func createdBefore(d time.Duration) func(*nodeset.Pod) {
-	return func(p *nodeset.Pod) { p.Created = noon.Add(-d) }
+func createdBefore(d time.Duration) func(*workerpod.Pod) {
+	return func(p *workerpod.Pod) { p.Created = noon.Add(-d) }
 }
 
 // retire returns the retirements of workers with one cause.
-func retire(cause nodeset.Cause, names ...string) []nodeset.Retirement {
+func retire(cause workerpod.Cause, names ...string) []nodeset.Retirement {
 	var out []nodeset.Retirement
 	for _, n := range names {
 		out = append(out, nodeset.Retirement{Pod: n, Cause: cause})
@@ -71,32 +72,32 @@ func TestMake(t *testing.T) {
 		in   nodeset.Input
 		want nodeset.Plan
 	}{
-		{"nothing is done at rest", nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0), aPod(1)}}, nodeset.Plan{}},
+		{"nothing is done at rest", nodeset.Input{Replicas: 2, Pods: []workerpod.Pod{aPod(0), aPod(1)}}, nodeset.Plan{}},
 		{"the first workers are made from ordinal 0", nodeset.Input{Replicas: 3}, nodeset.Plan{Create: places(0, 1, 2)}},
-		{"holes are filled first", nodeset.Input{Replicas: 4, Pods: []nodeset.Pod{aPod(1), aPod(3)}}, nodeset.Plan{Create: places(0, 2)}},
-		{"a worker above a hole stays when there are enough", nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(1), aPod(3)}}, nodeset.Plan{}},
-		{"a terminating pod keeps its place until it is gone", nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0, terminating), aPod(1)}}, nodeset.Plan{}},
-		{"beside a terminating pod only what is missing is made", nodeset.Input{Replicas: 3, Pods: []nodeset.Pod{aPod(0, terminating), aPod(1)}}, nodeset.Plan{Create: places(2)}},
+		{"holes are filled first", nodeset.Input{Replicas: 4, Pods: []workerpod.Pod{aPod(1), aPod(3)}}, nodeset.Plan{Create: places(0, 2)}},
+		{"a worker above a hole stays when there are enough", nodeset.Input{Replicas: 2, Pods: []workerpod.Pod{aPod(1), aPod(3)}}, nodeset.Plan{}},
+		{"a terminating pod keeps its place until it is gone", nodeset.Input{Replicas: 2, Pods: []workerpod.Pod{aPod(0, terminating), aPod(1)}}, nodeset.Plan{}},
+		{"beside a terminating pod only what is missing is made", nodeset.Input{Replicas: 3, Pods: []workerpod.Pod{aPod(0, terminating), aPod(1)}}, nodeset.Plan{Create: places(2)}},
 		{"a failed or succeeded pod is deleted, its successor waits until it is gone",
-			nodeset.Input{Replicas: 3, Pods: []nodeset.Pod{aPod(2, succeeded), aPod(1, failed), aPod(0)}}, nodeset.Plan{Delete: []string{"w-1", "w-2"}}},
-		{"a failed pod that is going already is left alone", nodeset.Input{Replicas: 1, Pods: []nodeset.Pod{aPod(0, failed, terminating)}}, nodeset.Plan{}},
+			nodeset.Input{Replicas: 3, Pods: []workerpod.Pod{aPod(2, succeeded), aPod(1, failed), aPod(0)}}, nodeset.Plan{Delete: []string{"w-1", "w-2"}}},
+		{"a failed pod that is going already is left alone", nodeset.Input{Replicas: 1, Pods: []workerpod.Pod{aPod(0, failed, terminating)}}, nodeset.Plan{}},
 		{"a failed pod is no reason to keep one worker more",
-			nodeset.Input{Replicas: 1, Pods: []nodeset.Pod{aPod(0), aPod(1), aPod(2, failed)}}, nodeset.Plan{Delete: []string{"w-2"}, Retire: retire(nodeset.ScaleIn, "w-1")}},
+			nodeset.Input{Replicas: 1, Pods: []workerpod.Pod{aPod(0), aPod(1), aPod(2, failed)}}, nodeset.Plan{Delete: []string{"w-2"}, Retire: retire(workerpod.ScaleIn, "w-1")}},
 		{"a terminating pod is one that goes, so that no other has to",
-			nodeset.Input{Replicas: 1, Pods: []nodeset.Pod{aPod(0), aPod(1, terminating)}}, nodeset.Plan{}},
-		{"a pod on a lost Kubernetes node is not replaced by guesswork", nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0), aPod(1, lost)}}, nodeset.Plan{}},
-		{"a NodeSet that wants no worker retires all", nodeset.Input{Replicas: 0, Pods: []nodeset.Pod{aPod(0), aPod(1)}}, nodeset.Plan{Retire: retire(nodeset.ScaleIn, "w-1", "w-0")}},
+			nodeset.Input{Replicas: 1, Pods: []workerpod.Pod{aPod(0), aPod(1, terminating)}}, nodeset.Plan{}},
+		{"a pod on a lost Kubernetes node is not replaced by guesswork", nodeset.Input{Replicas: 2, Pods: []workerpod.Pod{aPod(0), aPod(1, lost)}}, nodeset.Plan{}},
+		{"a NodeSet that wants no worker retires all", nodeset.Input{Replicas: 0, Pods: []workerpod.Pod{aPod(0), aPod(1)}}, nodeset.Plan{Retire: retire(workerpod.ScaleIn, "w-1", "w-0")}},
 		{"a worker that was retired before is retired still, and nobody else",
-			nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0, scaledIn), aPod(1), aPod(2)}}, nodeset.Plan{}},
+			nodeset.Input{Replicas: 2, Pods: []workerpod.Pod{aPod(0, scaledIn), aPod(1), aPod(2)}}, nodeset.Plan{}},
 		{"a worker that turns out to have jobs stays when an idle one can go instead",
-			nodeset.Input{Asked: noon, Listed: noon, Replicas: 2, Pods: []nodeset.Pod{aPod(0), aPod(1, busy), aPod(2, scaledIn, busy)}},
-			nodeset.Plan{Retire: retire(nodeset.ScaleIn, "w-0"), Unretire: []string{"w-2"}}},
+			nodeset.Input{Asked: noon, Listed: noon, Replicas: 2, Pods: []workerpod.Pod{aPod(0), aPod(1, busy), aPod(2, scaledIn, busy)}},
+			nodeset.Plan{Retire: retire(workerpod.ScaleIn, "w-0"), Unretire: []string{"w-2"}}},
 		{"of two workers with jobs the one that was chosen goes, whatever ends first",
-			nodeset.Input{Replicas: 1, Pods: []nodeset.Pod{aPod(0, scaledIn, busy), aPod(1, jobsUntil(time.Minute))}}, nodeset.Plan{}},
+			nodeset.Input{Replicas: 1, Pods: []workerpod.Pod{aPod(0, scaledIn, busy), aPod(1, jobsUntil(time.Minute))}}, nodeset.Plan{}},
 		{"one more replica unretires the last choice",
-			nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0), aPod(1, scaledIn), aPod(2, scaledIn)}}, nodeset.Plan{Unretire: []string{"w-1"}}},
-		{"all replicas back unretire all", nodeset.Input{Replicas: 3, Pods: []nodeset.Pod{aPod(0), aPod(1, scaledIn), aPod(2, scaledIn)}}, nodeset.Plan{Unretire: []string{"w-2", "w-1"}}},
-		{"a worker cordoned by a user is not unretired", nodeset.Input{Replicas: 1, Pods: []nodeset.Pod{aPod(0, cordoned)}}, nodeset.Plan{}},
+			nodeset.Input{Replicas: 2, Pods: []workerpod.Pod{aPod(0), aPod(1, scaledIn), aPod(2, scaledIn)}}, nodeset.Plan{Unretire: []string{"w-1"}}},
+		{"all replicas back unretire all", nodeset.Input{Replicas: 3, Pods: []workerpod.Pod{aPod(0), aPod(1, scaledIn), aPod(2, scaledIn)}}, nodeset.Plan{Unretire: []string{"w-2", "w-1"}}},
+		{"a worker cordoned by a user is not unretired", nodeset.Input{Replicas: 1, Pods: []workerpod.Pod{aPod(0, cordoned)}}, nodeset.Plan{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -107,10 +108,10 @@ func TestMake(t *testing.T) {
 }
 
 // places returns the places of workers without a Kubernetes node of their own.
-func places(ordinals ...int) []nodeset.Place {
-	var out []nodeset.Place
+func places(ordinals ...int) []workerpod.Place {
+	var out []workerpod.Place
 	for _, n := range ordinals {
-		out = append(out, nodeset.Place{Ordinal: n})
+		out = append(out, workerpod.Place{Ordinal: n})
 	}
 	return out
 }
@@ -134,7 +135,7 @@ func check(t *testing.T, in nodeset.Input, want nodeset.Plan) {
 func TestOrderOfScaleIn(t *testing.T) {
 	tests := []struct {
 		name        string
-		goes, stays nodeset.Pod
+		goes, stays workerpod.Pod
 	}{
 		{"a worker without a Kubernetes node goes before one with a node", aPod(0, pending), aPod(1, scheduled)},
 		{"a pending worker goes before an unknown one", aPod(0, scheduled), aPod(1, lost)},
@@ -157,20 +158,20 @@ func TestOrderOfScaleIn(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.goes.Name, tt.stays.Name = "b-goes", "a-stays"
 			if tt.goes.Retired == "" {
-				check(t, nodeset.Input{Now: noon, Revision: "new", Replicas: 1, Pods: []nodeset.Pod{tt.goes, tt.stays}},
-					nodeset.Plan{Retire: retire(nodeset.ScaleIn, "b-goes")})
+				check(t, nodeset.Input{Now: noon, Revision: "new", Replicas: 1, Pods: []workerpod.Pod{tt.goes, tt.stays}},
+					nodeset.Plan{Retire: retire(workerpod.ScaleIn, "b-goes")})
 				return
 			}
-			check(t, nodeset.Input{Now: noon, Revision: "new", Replicas: 1, Pods: []nodeset.Pod{tt.goes, tt.stays}}, nodeset.Plan{})
+			check(t, nodeset.Input{Now: noon, Revision: "new", Replicas: 1, Pods: []workerpod.Pod{tt.goes, tt.stays}}, nodeset.Plan{})
 		})
 	}
 }
 
 func TestRollingUpdate(t *testing.T) {
-	four := func(options ...func(*nodeset.Pod)) []nodeset.Pod {
-		return []nodeset.Pod{aPod(0, options...), aPod(1, options...), aPod(2, options...), aPod(3, options...)}
+	four := func(options ...func(*workerpod.Pod)) []workerpod.Pod {
+		return []workerpod.Pod{aPod(0, options...), aPod(1, options...), aPod(2, options...), aPod(3, options...)}
 	}
-	with := func(pods []nodeset.Pod, changed ...nodeset.Pod) []nodeset.Pod {
+	with := func(pods []workerpod.Pod, changed ...workerpod.Pod) []workerpod.Pod {
 		for _, c := range changed {
 			for i := range pods {
 				if pods[i].Ordinal == c.Ordinal {
@@ -186,32 +187,32 @@ func TestRollingUpdate(t *testing.T) {
 		want nodeset.Plan
 	}{
 		{"as many go as may be unavailable, idle ones and high ordinals first", nodeset.Input{MaxUnavailable: 2, Pods: with(four(old), aPod(3, old, busy))},
-			nodeset.Plan{Retire: retire(nodeset.Update, "w-2", "w-1")}},
+			nodeset.Plan{Retire: retire(workerpod.Update, "w-2", "w-1")}},
 		{"no more go while the first are going", nodeset.Input{MaxUnavailable: 1, Pods: with(four(old), aPod(3, old, updating))}, nodeset.Plan{}},
 		{"a missing worker counts", nodeset.Input{MaxUnavailable: 1, Pods: four(old)[:3]}, nodeset.Plan{Create: places(3)}},
 		{"a terminating worker counts", nodeset.Input{MaxUnavailable: 1, Pods: with(four(old), aPod(3, old, terminating))}, nodeset.Plan{}},
 		{"a failed worker counts", nodeset.Input{MaxUnavailable: 1, Pods: with(four(old), aPod(3, old, failed))}, nodeset.Plan{Delete: []string{"w-3"}}},
 		{"a new worker that is not ready counts, so that a broken image stops the update", nodeset.Input{MaxUnavailable: 1, Pods: with(four(old), aPod(3, unready))}, nodeset.Plan{}},
 		{"an old worker that is not ready counts, and goes first, for nothing is lost with it", nodeset.Input{MaxUnavailable: 1, Pods: with(four(old), aPod(0, old, unready))},
-			nodeset.Plan{Retire: retire(nodeset.Update, "w-0")}},
+			nodeset.Plan{Retire: retire(workerpod.Update, "w-0")}},
 		{"all old workers that are not ready go, whatever the budget", nodeset.Input{MaxUnavailable: 1, Pods: four(old, unready)},
-			nodeset.Plan{Retire: retire(nodeset.Update, "w-3", "w-2", "w-1", "w-0")}},
+			nodeset.Plan{Retire: retire(workerpod.Update, "w-3", "w-2", "w-1", "w-0")}},
 		{"workers that came back meanwhile stay, but for as many as may go", nodeset.Input{MaxUnavailable: 1, Pods: four(old, updating)},
 			nodeset.Plan{Unretire: []string{"w-0", "w-1", "w-2"}}},
 		{"a new worker counts as unavailable until it has been ready long enough, and the plan says when that is",
 			nodeset.Input{MaxUnavailable: 1, MinReady: time.Minute, Pods: with(four(old), aPod(3, readyFor(20*time.Second)))}, nodeset.Plan{Again: noon.Add(40 * time.Second)}},
 		{"without a time to be ready a new worker counts at once, whatever another clock says since when it is ready",
-			nodeset.Input{MaxUnavailable: 1, Pods: with(four(old), aPod(3, readyFor(-10*time.Minute)))}, nodeset.Plan{Retire: retire(nodeset.Update, "w-2")}},
+			nodeset.Input{MaxUnavailable: 1, Pods: with(four(old), aPod(3, readyFor(-10*time.Minute)))}, nodeset.Plan{Retire: retire(workerpod.Update, "w-2")}},
 		{"when a new worker has been ready long enough, the next goes", nodeset.Input{MaxUnavailable: 1, MinReady: time.Minute, Pods: with(four(old), aPod(3, readyFor(time.Minute)))},
-			nodeset.Plan{Retire: retire(nodeset.Update, "w-2")}},
+			nodeset.Plan{Retire: retire(workerpod.Update, "w-2")}},
 		{"a rollback unretires those that are new again", nodeset.Input{MaxUnavailable: 2, Pods: with(four(), aPod(3, updating), aPod(2, updating))},
 			nodeset.Plan{Unretire: []string{"w-2", "w-3"}}},
 		{"surplus workers go as surplus, not as old ones", nodeset.Input{MaxUnavailable: 1, Pods: append(four(old), aPod(4, old))},
-			nodeset.Plan{Retire: append(retire(nodeset.ScaleIn, "w-4"), retire(nodeset.Update, "w-3")...)}},
+			nodeset.Plan{Retire: append(retire(workerpod.ScaleIn, "w-4"), retire(workerpod.Update, "w-3")...)}},
 		{"a retired old worker that becomes surplus is told so", nodeset.Input{MaxUnavailable: 1, Pods: append(four(), aPod(4, old, updating))},
-			nodeset.Plan{Retire: retire(nodeset.ScaleIn, "w-4")}},
+			nodeset.Plan{Retire: retire(workerpod.ScaleIn, "w-4")}},
 		{"a worker that was surplus and is old goes as old one, without a moment in between", nodeset.Input{MaxUnavailable: 1, Pods: with(four(), aPod(3, old, scaledIn))},
-			nodeset.Plan{Retire: retire(nodeset.Update, "w-3")}},
+			nodeset.Plan{Retire: retire(workerpod.Update, "w-3")}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -219,9 +220,9 @@ func TestRollingUpdate(t *testing.T) {
 			check(t, tt.in, tt.want)
 		})
 	}
-	unheard := func(p *nodeset.Pod) { p.Busy = true }
+	unheard := func(p *workerpod.Pod) { p.Busy = true }
 	t.Run("no more while a scale-in waits to hear when jobs end, though more serve than are wanted", func(t *testing.T) {
-		check(t, nodeset.Input{Now: noon, Asked: noon, Revision: "new", Rolling: true, Replicas: 1, MaxUnavailable: 1, Pods: []nodeset.Pod{
+		check(t, nodeset.Input{Now: noon, Asked: noon, Revision: "new", Rolling: true, Replicas: 1, MaxUnavailable: 1, Pods: []workerpod.Pod{
 			aPod(0, old, unheard), aPod(1, old, unheard, updating)}}, nodeset.Plan{WantJobs: []string{"w-1", "w-0"}, Again: noon.Add(10 * time.Second)})
 	})
 	t.Run("OnDelete replaces nobody, and unretires those that a rolling update chose", func(t *testing.T) {

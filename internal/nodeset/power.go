@@ -8,6 +8,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/rule"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // PowerSaving is what a NodeSet needs to know whose workers Slurm powers up and down. Slurm's record of a node shows whether its worker
@@ -114,14 +115,14 @@ var powerFates = rule.List[*powerFacts, powerFate]{
 
 // powered decides which workers there are, where Slurm powers them up and down. Replicas is the upper limit: a worker beyond it is retired
 // like any other, unless Slurm has powered it down.
-func (in *Input) powered(staying []*Pod, retired map[string]Cause, plan *Plan) {
+func (in *Input) powered(staying []*workerpod.Pod, retired map[string]workerpod.Cause, plan *Plan) {
 	pods := in.ordinalsWithPods()
 	plan.Desired = 0
 	sample := in.PowerSaving.sample(in.Replicas)
 	for ordinal := range in.Replicas {
 		fate := in.powerOf(ordinal, pods[ordinal], sample)
 		if fate == powerWanted && !pods[ordinal] {
-			plan.Create = append(plan.Create, Place{Ordinal: ordinal, Node: in.Pins[ordinal]})
+			plan.Create = append(plan.Create, workerpod.Place{Ordinal: ordinal, Node: in.Pins[ordinal]})
 		}
 		if fate == powerWanted {
 			plan.Desired++
@@ -135,7 +136,7 @@ func (in *Input) powered(staying []*Pod, retired map[string]Cause, plan *Plan) {
 		case in.powerOf(p.Ordinal, true, sample) == powerOff:
 			plan.PowerDown = append(plan.PowerDown, p.Name)
 		case p.Ordinal >= in.Replicas && retired[p.Name] == "":
-			retired[p.Name] = ScaleIn
+			retired[p.Name] = workerpod.ScaleIn
 		}
 	}
 	slices.Sort(plan.PowerDown)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // powers returns nodes by ordinal with states such as IDLE+POWERED_DOWN, with a reason behind a colon.
@@ -40,7 +41,7 @@ func TestMakeWhereSlurmPowersWorkers(t *testing.T) {
 	type slurm = map[int]string
 	tests := []struct {
 		name   string
-		pods   []nodeset.Pod
+		pods   []workerpod.Pod
 		silent bool
 		slurm  slurm
 		makes  bool
@@ -53,26 +54,26 @@ func TestMakeWhereSlurmPowersWorkers(t *testing.T) {
 		{name: "no worker runs to show what another has shown", initial: 2, makes: true, slurm: slurm{1: cloud}, want: nodeset.Plan{}},
 		{name: "a worker runs to show its machine where Slurm makes no records", initial: 2, slurm: slurm{1: cloud}, want: nodeset.Plan{Desired: 1, Create: places(0)}},
 		{name: "no worker is made before Slurm has answered", silent: true, want: nodeset.Plan{Desired: 2}},
-		{name: "while Slurm is silent all workers stay", silent: true, pods: []nodeset.Pod{aPod(0), aPod(3)}, want: nodeset.Plan{Desired: 2}},
+		{name: "while Slurm is silent all workers stay", silent: true, pods: []workerpod.Pod{aPod(0), aPod(3)}, want: nodeset.Plan{Desired: 2}},
 		{name: "what is powered down is not made", slurm: slurm{0: off, 1: off}, want: nodeset.Plan{}},
 		{name: "what Slurm powers up is made at once", slurm: slurm{0: off, 1: off, 2: comes, 3: comes}, want: nodeset.Plan{Desired: 2, Create: places(2, 3)}},
-		{name: "the pod of what is powered down goes", slurm: slurm{0: inService, 1: goingOff, 2: off}, pods: []nodeset.Pod{aPod(0), aPod(1), aPod(2)},
+		{name: "the pod of what is powered down goes", slurm: slurm{0: inService, 1: goingOff, 2: off}, pods: []workerpod.Pod{aPod(0), aPod(1), aPod(2)},
 			want: nodeset.Plan{Desired: 1, PowerDown: []string{"w-1", "w-2"}}},
-		{name: "the mark of a pod does not matter when it is powered down", slurm: slurm{0: off}, pods: []nodeset.Pod{aPod(0, updating)}, want: nodeset.Plan{PowerDown: []string{"w-0"}}},
-		{name: "the pod of what is powered down does not go while a job is there", slurm: slurm{0: "MIXED+POWERING_DOWN"}, pods: []nodeset.Pod{aPod(0)}, want: nodeset.Plan{Desired: 1}},
-		{name: "an old pod that still ends keeps its name", slurm: slurm{0: comes}, pods: []nodeset.Pod{aPod(0, terminating)}, want: nodeset.Plan{Desired: 1}},
-		{name: "a worker that came too late goes", slurm: slurm{0: inService, 1: late}, pods: []nodeset.Pod{aPod(0), aPod(1, pending)},
+		{name: "the mark of a pod does not matter when it is powered down", slurm: slurm{0: off}, pods: []workerpod.Pod{aPod(0, updating)}, want: nodeset.Plan{PowerDown: []string{"w-0"}}},
+		{name: "the pod of what is powered down does not go while a job is there", slurm: slurm{0: "MIXED+POWERING_DOWN"}, pods: []workerpod.Pod{aPod(0)}, want: nodeset.Plan{Desired: 1}},
+		{name: "an old pod that still ends keeps its name", slurm: slurm{0: comes}, pods: []workerpod.Pod{aPod(0, terminating)}, want: nodeset.Plan{Desired: 1}},
+		{name: "a worker that came too late goes", slurm: slurm{0: inService, 1: late}, pods: []workerpod.Pod{aPod(0), aPod(1, pending)},
 			want: nodeset.Plan{Desired: 1, PowerDown: []string{"w-1"}}},
-		{name: "a worker in service whose pod is gone is made again", slurm: slurm{0: inService, 1: "DOWN+NOT_RESPONDING"}, pods: []nodeset.Pod{aPod(0)},
+		{name: "a worker in service whose pod is gone is made again", slurm: slurm{0: inService, 1: "DOWN+NOT_RESPONDING"}, pods: []workerpod.Pod{aPod(0)},
 			want: nodeset.Plan{Desired: 2, Create: places(1)}},
-		{name: "a worker that has not registered yet stays", slurm: slurm{0: off}, pods: []nodeset.Pod{aPod(2, unready)}, want: nodeset.Plan{Desired: 1}},
+		{name: "a worker that has not registered yet stays", slurm: slurm{0: off}, pods: []workerpod.Pod{aPod(2, unready)}, want: nodeset.Plan{Desired: 1}},
 		{name: "no worker is made beyond replicas", replicas: 2, slurm: slurm{0: off, 1: off, 2: comes}, want: nodeset.Plan{}},
-		{name: "a worker beyond replicas is retired", replicas: 1, slurm: slurm{0: inService, 1: inService}, pods: []nodeset.Pod{aPod(0), aPod(1)},
-			want: nodeset.Plan{Desired: 1, Retire: retire(nodeset.ScaleIn, "w-1")}},
-		{name: "a worker beyond replicas that is powered down goes at once", replicas: 1, slurm: slurm{0: inService, 1: off}, pods: []nodeset.Pod{aPod(0), aPod(1)},
+		{name: "a worker beyond replicas is retired", replicas: 1, slurm: slurm{0: inService, 1: inService}, pods: []workerpod.Pod{aPod(0), aPod(1)},
+			want: nodeset.Plan{Desired: 1, Retire: retire(workerpod.ScaleIn, "w-1")}},
+		{name: "a worker beyond replicas that is powered down goes at once", replicas: 1, slurm: slurm{0: inService, 1: off}, pods: []workerpod.Pod{aPod(0), aPod(1)},
 			want: nodeset.Plan{Desired: 1, PowerDown: []string{"w-1"}}},
-		{name: "a rolling update replaces the workers that run", slurm: slurm{0: inService, 1: off}, pods: []nodeset.Pod{aPod(0, old)},
-			want: nodeset.Plan{Desired: 1, Retire: retire(nodeset.Update, "w-0")}},
+		{name: "a rolling update replaces the workers that run", slurm: slurm{0: inService, 1: off}, pods: []workerpod.Pod{aPod(0, old)},
+			want: nodeset.Plan{Desired: 1, Retire: retire(workerpod.Update, "w-0")}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -99,7 +100,7 @@ func TestMakeWhereSlurmPowersWorkers(t *testing.T) {
 }
 
 func TestNodesToResume(t *testing.T) {
-	in := nodeset.Input{Replicas: 8, Pods: []nodeset.Pod{aPod(7)}, PowerSaving: &nodeset.PowerSaving{Asked: true, Nodes: powers(map[int]string{
+	in := nodeset.Input{Replicas: 8, Pods: []workerpod.Pod{aPod(7)}, PowerSaving: &nodeset.PowerSaving{Asked: true, Nodes: powers(map[int]string{
 		0: late,
 		1: "DOWN+POWERED_DOWN:bad disk : ResumeTimeout reached",
 		2: "DOWN+POWERED_DOWN:slurm-operator: Pod is terminating",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/rule"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // registrationTimeout is how long a ready worker may be unknown to Slurm before it is made anew. A slurmd registers within a second; a
@@ -38,7 +39,7 @@ type sighting struct {
 // repairFacts are a worker, and whether the last list of Slurm's nodes is too old to show that some are absent.
 type repairFacts struct {
 	*Input
-	*Pod
+	*workerpod.Pod
 	outdated bool
 }
 
@@ -52,7 +53,7 @@ var sightings = rule.List[*repairFacts, sighting]{
 		},
 		{
 			Name: "it is retired as unregistered, and Slurm does not answer", Does: "it stays retired", Why: "nobody knows better",
-			When: func(f *repairFacts) bool { return f.Registered == node.Unknown && f.Retired == Unregistered },
+			When: func(f *repairFacts) bool { return f.Registered == node.Unknown && f.Retired == workerpod.Unregistered },
 			Then: rule.Is[*repairFacts](sighting{presence: stillRetired}),
 		},
 		{
@@ -61,7 +62,7 @@ var sightings = rule.List[*repairFacts, sighting]{
 		},
 		{
 			Name: "it is absent for two minutes, and is retired as unregistered", Does: "yes", Why: "slurmd does not register again by itself",
-			When: func(f *repairFacts) bool { return f.overdue(f.Pod, f.Listed) && f.Retired == Unregistered },
+			When: func(f *repairFacts) bool { return f.overdue(f.Pod, f.Listed) && f.Retired == workerpod.Unregistered },
 			Then: rule.Is[*repairFacts](sighting{presence: missing}),
 		},
 		{
@@ -76,14 +77,14 @@ var sightings = rule.List[*repairFacts, sighting]{
 		},
 		{
 			Name: "it is absent for less, and is retired as unregistered", Does: "it stays retired", Why: "nobody remembers since when it is absent, as after a restart of the operator",
-			When: func(f *repairFacts) bool { return f.mayRegister() && f.Retired == Unregistered },
+			When: func(f *repairFacts) bool { return f.mayRegister() && f.Retired == workerpod.Unregistered },
 			Then: rule.Is[*repairFacts](sighting{presence: stillRetired}),
 		},
 		{
 			Name: "it is absent for less", Does: "not yet", Why: "a slurmctld that restarts takes up to a minute to know all nodes again",
 			When: (*repairFacts).mayRegister,
 			Then: func(f *repairFacts) sighting {
-				return sighting{again: Later(f.due(), f.Now.Add(time.Second))} // Slurm must have been asked since then
+				return sighting{again: workerpod.Later(due(f.Pod), f.Now.Add(time.Second))} // Slurm must have been asked since then
 			},
 		},
 		{Name: "otherwise", Does: "no", Why: "it does not run, and need not be registered"},
@@ -91,12 +92,12 @@ var sightings = rule.List[*repairFacts, sighting]{
 }
 
 // mayRegister reports whether the worker is ready, and Slurm has not been asked since it should have it.
-func (f *repairFacts) mayRegister() bool { return f.Ready && f.Listed.Before(f.due()) }
+func (f *repairFacts) mayRegister() bool { return f.Ready && f.Listed.Before(due(f.Pod)) }
 
 // repair retires workers that run and that Slurm does not have. No more go at once than may be unavailable. When Slurm has lost its state,
 // jobs may still run under a slurmd that it does not know; then nothing is done, and Lost is how many there are.
-func (in *Input) repair(candidates []*Pod, retired map[string]Cause, plan *Plan) {
-	var absent []*Pod
+func (in *Input) repair(candidates []*workerpod.Pod, retired map[string]workerpod.Cause, plan *Plan) {
+	var absent []*workerpod.Pod
 	serving := 0
 	plan.Relist = in.outdated()
 	if plan.Relist {
@@ -113,7 +114,7 @@ func (in *Input) repair(candidates []*Pod, retired map[string]Cause, plan *Plan)
 				serving++
 			}
 		case stillRetired:
-			retired[p.Name] = Unregistered
+			retired[p.Name] = workerpod.Unregistered
 		case missing:
 			absent = append(absent, p)
 		case unsettled:
@@ -123,23 +124,25 @@ func (in *Input) repair(candidates []*Pod, retired map[string]Cause, plan *Plan)
 	if plan.Lost, unclear = in.lost(); unclear {
 		return
 	}
-	slices.SortStableFunc(absent, func(a, b *Pod) int { return -boolean(a.Retired == Unregistered, b.Retired == Unregistered) })
+	slices.SortStableFunc(absent, func(a, b *workerpod.Pod) int {
+		return -boolean(a.Retired == workerpod.Unregistered, b.Retired == workerpod.Unregistered)
+	})
 	budget := in.MaxUnavailable - max(0, plan.Desired-serving-len(absent))
 	for _, p := range absent[:max(0, min(budget, len(absent)))] {
-		retired[p.Name] = Unregistered
+		retired[p.Name] = workerpod.Unregistered
 	}
 }
 
 // overdue reports whether a worker had been ready for so long, when Slurm was asked, that Slurm should have had it.
-func (in *Input) overdue(p *Pod, asked time.Time) bool {
-	due := p.due()
-	return p.Ready && p.Phase == "Running" && !p.Terminating && !in.Now.Before(due) && !asked.Before(due)
+func (in *Input) overdue(p *workerpod.Pod, asked time.Time) bool {
+	registers := due(p)
+	return p.Ready && p.Phase == "Running" && !p.Terminating && !in.Now.Before(registers) && !asked.Before(registers)
 }
 
 // outdated reports whether a worker of the cluster is overdue because Slurm answered that nothing has changed, and not by its last list. If
 // that lacks the worker by mistake, Slurm would give the same answer for ever.
 func (in *Input) outdated() bool {
-	overdue := func(pods []Pod) bool {
+	overdue := func(pods []workerpod.Pod) bool {
 		for i := range pods {
 			if p := &pods[i]; p.Registered == node.No && p.Elsewhere == "" && in.overdue(p, in.Asked) && !in.overdue(p, in.Listed) {
 				return true
@@ -151,7 +154,9 @@ func (in *Input) outdated() bool {
 }
 
 // due returns when Slurm should have a worker at the latest. The time since when it is ready is from another clock than ours.
-func (p *Pod) due() time.Time { return Later(p.ReadySince, p.Absent).Add(registrationTimeout) }
+func due(p *workerpod.Pod) time.Time {
+	return workerpod.Later(p.ReadySince, p.Absent).Add(registrationTimeout)
+}
 
 // lost returns the number of workers that run and that Slurm does not have because it has lost its state. That is so when most workers of
 // the cluster are missing, or when one has vanished with most of them. People delete single records, and with care; a state is lost as a
@@ -165,24 +170,24 @@ func (in *Input) lost() (ours int, unclear bool) {
 	lost := in.Lost
 	for i := range len(in.Pods) + len(in.Others) {
 		p := in.workerOfCluster(i)
-		forgotten := p.forgotten()
+		gone := forgotten(p)
 		mine := 0
 		if i < len(in.Pods) {
 			mine = 1
 		}
-		absent := p.Registered == node.No && (forgotten || in.overdue(p, in.Listed) || in.Lost && p.Phase == "Running" && !p.Terminating)
+		absent := p.Registered == node.No && (gone || in.overdue(p, in.Listed) || in.Lost && p.Phase == "Running" && !p.Terminating)
 		switch {
 		case p.Registered == node.Yes, p.Elsewhere != "":
 			registered++
 		case !absent:
-		case !forgotten && in.neverHad(p):
+		case !gone && in.neverHad(p):
 			never++
 			ourNever += mine
 		default:
 			missing++
 			ours += mine
 		}
-		lost = lost || forgotten
+		lost = lost || gone
 	}
 	if lost || missing > registered {
 		return ours, ours+ourNever > 0
@@ -196,7 +201,7 @@ const maxClockDifference = time.Minute
 // neverHad reports whether Slurm has never had a worker that it does not have: it was never seen there, and the slurmctld that answers has
 // run since before the worker was made, so that it has not lost it. The second is what counts for an operator that was away and may have
 // missed the registration.
-func (in *Input) neverHad(p *Pod) bool {
+func (in *Input) neverHad(p *workerpod.Pod) bool {
 	return !p.Was && !in.SlurmctldSince.IsZero() && p.Created.After(in.SlurmctldSince.Add(maxClockDifference))
 }
 
@@ -211,7 +216,7 @@ func (in *Input) Unregistered() bool {
 }
 
 // workerOfCluster returns one of Pods and, after those, of Others.
-func (in *Input) workerOfCluster(i int) *Pod {
+func (in *Input) workerOfCluster(i int) *workerpod.Pod {
 	if i < len(in.Pods) {
 		return &in.Pods[i]
 	}
@@ -219,24 +224,6 @@ func (in *Input) workerOfCluster(i int) *Pod {
 }
 
 // forgotten reports whether Slurm has lost the node of a worker that runs, with most others.
-func (p *Pod) forgotten() bool {
+func forgotten(p *workerpod.Pod) bool {
 	return p.Registered == node.No && p.Forgotten && p.Was && p.Phase == "Running" && !p.Terminating
-}
-
-// Kept answers whether Slurm still has its state, by all workers of a cluster: Yes, unless it lacks more of the workers that it has had
-// than it has. It is never No: workers may have been made anew since.
-func Kept(all []Pod) node.Answer {
-	registered, missing := 0, 0
-	for _, p := range all {
-		switch {
-		case p.Registered == node.Yes, p.Elsewhere != "":
-			registered++
-		case p.Registered == node.No && p.Was && p.Phase == "Running" && !p.Terminating:
-			missing++
-		}
-	}
-	if missing > registered {
-		return node.Unknown
-	}
-	return node.Yes
 }

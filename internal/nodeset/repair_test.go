@@ -12,62 +12,63 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-func known(a node.Answer) func(*nodeset.Pod) {
-	return func(p *nodeset.Pod) { p.Registered = a }
+func known(a node.Answer) func(*workerpod.Pod) {
+	return func(p *workerpod.Pod) { p.Registered = a }
 }
 
 func TestRepair(t *testing.T) {
 	missing, there := known(node.No), known(node.Yes)
-	absentFor := func(d time.Duration) func(*nodeset.Pod) {
-		return func(p *nodeset.Pod) { p.Absent = noon.Add(-d) }
+	absentFor := func(d time.Duration) func(*workerpod.Pod) {
+		return func(p *workerpod.Pod) { p.Absent = noon.Add(-d) }
 	}
-	forgotten := func(p *nodeset.Pod) { p.Was, p.Forgotten = true, true }
-	repairing := func(p *nodeset.Pod) { p.Retired, p.Cordoned = nodeset.Unregistered, true }
+	forgotten := func(p *workerpod.Pod) { p.Was, p.Forgotten = true, true }
+	repairing := func(p *workerpod.Pod) { p.Retired, p.Cordoned = workerpod.Unregistered, true }
 	tests := []struct {
 		name   string
 		lost   bool
-		pods   []nodeset.Pod
-		others []nodeset.Pod
+		pods   []workerpod.Pod
+		others []workerpod.Pod
 		want   nodeset.Plan
 	}{
-		{name: "a worker whose record somebody deleted is made anew", pods: []nodeset.Pod{aPod(0, there), aPod(1, missing), aPod(2, there)},
-			want: nodeset.Plan{Retire: retire(nodeset.Unregistered, "w-1")}},
-		{name: "a worker that has just started may still register", pods: []nodeset.Pod{aPod(0, there), aPod(1, missing, readyFor(time.Minute)), aPod(2, there)},
+		{name: "a worker whose record somebody deleted is made anew", pods: []workerpod.Pod{aPod(0, there), aPod(1, missing), aPod(2, there)},
+			want: nodeset.Plan{Retire: retire(workerpod.Unregistered, "w-1")}},
+		{name: "a worker that has just started may still register", pods: []workerpod.Pod{aPod(0, there), aPod(1, missing, readyFor(time.Minute)), aPod(2, there)},
 			want: nodeset.Plan{Again: noon.Add(time.Minute)}},
 		{name: "a worker that Slurm lacks since a moment may still register, whatever another clock says since when it is ready",
-			pods: []nodeset.Pod{aPod(0, there), aPod(1, missing, absentFor(time.Minute)), aPod(2, there)}, want: nodeset.Plan{Again: noon.Add(time.Minute)}},
-		{name: "a mark stays when nobody remembers since when", pods: []nodeset.Pod{aPod(0, there), aPod(1, missing, repairing, absentFor(0)), aPod(2, there)}},
-		{name: "a worker that is not ready may register later", pods: []nodeset.Pod{aPod(0, there), aPod(1, missing, unready), aPod(2, there)}},
-		{name: "nobody is made anew when Slurm does not answer", pods: []nodeset.Pod{aPod(0), aPod(1), aPod(2)}},
-		{name: "a mark stays when Slurm does not answer", pods: []nodeset.Pod{aPod(0), aPod(1, repairing), aPod(2)}},
+			pods: []workerpod.Pod{aPod(0, there), aPod(1, missing, absentFor(time.Minute)), aPod(2, there)}, want: nodeset.Plan{Again: noon.Add(time.Minute)}},
+		{name: "a mark stays when nobody remembers since when", pods: []workerpod.Pod{aPod(0, there), aPod(1, missing, repairing, absentFor(0)), aPod(2, there)}},
+		{name: "a worker that is not ready may register later", pods: []workerpod.Pod{aPod(0, there), aPod(1, missing, unready), aPod(2, there)}},
+		{name: "nobody is made anew when Slurm does not answer", pods: []workerpod.Pod{aPod(0), aPod(1), aPod(2)}},
+		{name: "a mark stays when Slurm does not answer", pods: []workerpod.Pod{aPod(0), aPod(1, repairing), aPod(2)}},
 		{name: "no more are made anew than may be unavailable, one after the other",
-			pods: []nodeset.Pod{aPod(0, missing), aPod(1, missing), aPod(2, there)}, others: []nodeset.Pod{aPod(7, there)},
-			want: nodeset.Plan{Retire: retire(nodeset.Unregistered, "w-1")}},
+			pods: []workerpod.Pod{aPod(0, missing), aPod(1, missing), aPod(2, there)}, others: []workerpod.Pod{aPod(7, there)},
+			want: nodeset.Plan{Retire: retire(workerpod.Unregistered, "w-1")}},
 		{name: "the next worker waits until the first is back",
-			pods: []nodeset.Pod{aPod(0, missing), aPod(1, missing), aPod(2, unready)}, others: []nodeset.Pod{aPod(7, there), aPod(8, there)}},
-		{name: "the worker that was chosen stays chosen", pods: []nodeset.Pod{aPod(0, missing, repairing), aPod(1, missing), aPod(2, there)}, others: []nodeset.Pod{aPod(7, there)}},
-		{name: "a worker that has registered meanwhile stays", pods: []nodeset.Pod{aPod(0, there, repairing), aPod(1, there), aPod(2, there)},
+			pods: []workerpod.Pod{aPod(0, missing), aPod(1, missing), aPod(2, unready)}, others: []workerpod.Pod{aPod(7, there), aPod(8, there)}},
+		{name: "the worker that was chosen stays chosen", pods: []workerpod.Pod{aPod(0, missing, repairing), aPod(1, missing), aPod(2, there)}, others: []workerpod.Pod{aPod(7, there)}},
+		{name: "a worker that has registered meanwhile stays", pods: []workerpod.Pod{aPod(0, there, repairing), aPod(1, there), aPod(2, there)},
 			want: nodeset.Plan{Unretire: []string{"w-0"}}},
 
-		{name: "when slurmctld has lost its state, nothing is done", pods: []nodeset.Pod{aPod(0, missing), aPod(1, missing), aPod(2, missing)},
+		{name: "when slurmctld has lost its state, nothing is done", pods: []workerpod.Pod{aPod(0, missing), aPod(1, missing), aPod(2, missing)},
 			want: nodeset.Plan{Lost: 3}},
-		{name: "when slurmctld knows a few again, nothing is done", pods: []nodeset.Pod{aPod(0, missing), aPod(1, missing), aPod(2, there)}, want: nodeset.Plan{Lost: 2}},
+		{name: "when slurmctld knows a few again, nothing is done", pods: []workerpod.Pod{aPod(0, missing), aPod(1, missing), aPod(2, there)}, want: nodeset.Plan{Lost: 2}},
 		{name: "when slurmctld has lost the records of other NodeSets rather than of this one, nothing is done",
-			pods: []nodeset.Pod{aPod(0, missing), aPod(1, there), aPod(2, there)}, others: []nodeset.Pod{aPod(7, missing), aPod(8, missing)}, want: nodeset.Plan{Lost: 1}},
+			pods: []workerpod.Pod{aPod(0, missing), aPod(1, there), aPod(2, there)}, others: []workerpod.Pod{aPod(7, missing), aPod(8, missing)}, want: nodeset.Plan{Lost: 1}},
 		{name: "workers that are to go count, since none of them may go for being absent",
-			pods: []nodeset.Pod{aPod(0, missing, updating, old), aPod(1, missing, updating, old), aPod(2, there)}, want: nodeset.Plan{Lost: 2, Unretire: []string{"w-0", "w-1"}}},
-		{name: "when slurmctld has lost its state, a worker that was chosen before stays", pods: []nodeset.Pod{aPod(0, missing, repairing), aPod(1, missing), aPod(2, missing)},
+			pods: []workerpod.Pod{aPod(0, missing, updating, old), aPod(1, missing, updating, old), aPod(2, there)}, want: nodeset.Plan{Lost: 2, Unretire: []string{"w-0", "w-1"}}},
+		{name: "when slurmctld has lost its state, a worker that was chosen before stays", pods: []workerpod.Pod{aPod(0, missing, repairing), aPod(1, missing), aPod(2, missing)},
 			want: nodeset.Plan{Lost: 3, Unretire: []string{"w-0"}}},
 		{name: "workers that have not had their time to register prove nothing",
-			pods:   []nodeset.Pod{aPod(0, missing, readyFor(time.Second)), aPod(1, missing, readyFor(time.Second)), aPod(2, missing)},
-			others: []nodeset.Pod{aPod(7, there)}, want: nodeset.Plan{Retire: retire(nodeset.Unregistered, "w-2"), Again: noon.Add(119 * time.Second)}},
-		{name: "what is lost is lost until the last worker is back", lost: true, pods: []nodeset.Pod{aPod(0, missing), aPod(1, there), aPod(2, there)}, want: nodeset.Plan{Lost: 1}},
-		{name: "a worker that vanished with most others is lost, whoever has come since", pods: []nodeset.Pod{aPod(0, missing, forgotten), aPod(1, there), aPod(2, there)}, want: nodeset.Plan{Lost: 1}},
-		{name: "the successor of a lost worker is not lost, since Slurm never had it", pods: []nodeset.Pod{aPod(0, missing, forgotten, func(p *nodeset.Pod) { p.Was = false }, unready), aPod(1, there), aPod(2, there)}},
-		{name: "what is lost is lost whether it is ready or not", lost: true, pods: []nodeset.Pod{aPod(0, missing, unready), aPod(1, there), aPod(2, there)}, want: nodeset.Plan{Lost: 1}},
-		{name: "nothing is lost any more when the last worker is back", lost: true, pods: []nodeset.Pod{aPod(0, there), aPod(1, there), aPod(2, there)}},
+			pods:   []workerpod.Pod{aPod(0, missing, readyFor(time.Second)), aPod(1, missing, readyFor(time.Second)), aPod(2, missing)},
+			others: []workerpod.Pod{aPod(7, there)}, want: nodeset.Plan{Retire: retire(workerpod.Unregistered, "w-2"), Again: noon.Add(119 * time.Second)}},
+		{name: "what is lost is lost until the last worker is back", lost: true, pods: []workerpod.Pod{aPod(0, missing), aPod(1, there), aPod(2, there)}, want: nodeset.Plan{Lost: 1}},
+		{name: "a worker that vanished with most others is lost, whoever has come since", pods: []workerpod.Pod{aPod(0, missing, forgotten), aPod(1, there), aPod(2, there)}, want: nodeset.Plan{Lost: 1}},
+		{name: "the successor of a lost worker is not lost, since Slurm never had it", pods: []workerpod.Pod{aPod(0, missing, forgotten, func(p *workerpod.Pod) { p.Was = false }, unready), aPod(1, there), aPod(2, there)}},
+		{name: "what is lost is lost whether it is ready or not", lost: true, pods: []workerpod.Pod{aPod(0, missing, unready), aPod(1, there), aPod(2, there)}, want: nodeset.Plan{Lost: 1}},
+		{name: "nothing is lost any more when the last worker is back", lost: true, pods: []workerpod.Pod{aPod(0, there), aPod(1, there), aPod(2, there)}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -78,10 +79,10 @@ func TestRepair(t *testing.T) {
 	}
 	t.Run("an answer from before the worker had its time does not count, and the next one is waited for", func(t *testing.T) {
 		check(t, nodeset.Input{
-			Now: noon, Asked: noon.Add(-time.Hour), Listed: noon.Add(-time.Hour), Replicas: 1, Revision: "new", MaxUnavailable: 1, Pods: []nodeset.Pod{aPod(0, missing)}, Others: []nodeset.Pod{aPod(7, there)},
+			Now: noon, Asked: noon.Add(-time.Hour), Listed: noon.Add(-time.Hour), Replicas: 1, Revision: "new", MaxUnavailable: 1, Pods: []workerpod.Pod{aPod(0, missing)}, Others: []workerpod.Pod{aPod(7, there)},
 		}, nodeset.Plan{Again: noon.Add(time.Second)})
 	})
-	for name, pods := range map[string][]nodeset.Pod{
+	for name, pods := range map[string][]workerpod.Pod{
 		"the word that nothing changed since an old list does not count, and another list is asked for": {aPod(0, missing), aPod(1, there)},
 		"the word that nothing changed since an old list does not count for a loss of state":            {aPod(0, missing), aPod(1, missing)},
 		"a mark stays while another list is asked for":                                                  {aPod(0, missing, repairing), aPod(1, there)},
@@ -95,20 +96,20 @@ func TestRepair(t *testing.T) {
 	t.Run("a list that is new enough for one of two workers does not count", func(t *testing.T) {
 		check(t, nodeset.Input{
 			Now: noon, Asked: noon, Listed: noon.Add(-time.Minute), Replicas: 2, Revision: "new", MaxUnavailable: 1,
-			Pods: []nodeset.Pod{aPod(0, missing), aPod(1, missing, absentFor(150*time.Second))}, Others: []nodeset.Pod{aPod(7, there), aPod(8, there)},
+			Pods: []workerpod.Pod{aPod(0, missing), aPod(1, missing, absentFor(150*time.Second))}, Others: []workerpod.Pod{aPod(7, there), aPod(8, there)},
 		}, nodeset.Plan{Relist: true, Again: noon.Add(time.Second)})
 	})
 }
 
 func TestWorkersThatSlurmHasNeverHadAreNotLost(t *testing.T) {
-	missing, there, was := known(node.No), known(node.Yes), func(p *nodeset.Pod) { p.Was = true }
-	never := []nodeset.Pod{aPod(0, missing), aPod(1, missing), aPod(2, missing)} // made an hour ago
+	missing, there, was := known(node.No), known(node.Yes), func(p *workerpod.Pod) { p.Was = true }
+	never := []workerpod.Pod{aPod(0, missing), aPod(1, missing), aPod(2, missing)} // made an hour ago
 	tests := []struct {
 		name   string
 		since  time.Duration // for which slurmctld has run; zero is not known
 		lost   bool
-		pods   []nodeset.Pod
-		others []nodeset.Pod
+		pods   []workerpod.Pod
+		others []workerpod.Pod
 		want   nodeset.Plan
 	}{
 		{name: "workers that Slurm never had are not lost when slurmctld has run for longer than they", since: 2 * time.Hour, pods: never},
@@ -116,10 +117,10 @@ func TestWorkersThatSlurmHasNeverHadAreNotLost(t *testing.T) {
 		{name: "workers may be lost when it is not known since when slurmctld has run", pods: never, want: nodeset.Plan{Lost: 3}},
 		{name: "workers may be lost when slurmctld has started after they were made", since: time.Minute, pods: never, want: nodeset.Plan{Lost: 3}},
 		{name: "workers may be lost when slurmctld has started at about the same time, by clocks that differ", since: time.Hour + 30*time.Second, pods: never, want: nodeset.Plan{Lost: 3}},
-		{name: "a worker that Slurm once had is lost", since: 2 * time.Hour, pods: []nodeset.Pod{aPod(0, missing, was), aPod(1, missing), aPod(2, missing)}, want: nodeset.Plan{Lost: 1}},
-		{name: "workers that Slurm never had are no sign that another one is lost", since: 2 * time.Hour, pods: []nodeset.Pod{aPod(0, missing, was), aPod(1, missing), aPod(2, missing)}, others: []nodeset.Pod{aPod(7, there)}},
-		{name: "a few workers that Slurm never had are made anew", since: 2 * time.Hour, pods: []nodeset.Pod{aPod(0, missing), aPod(1, there), aPod(2, there)},
-			want: nodeset.Plan{Retire: retire(nodeset.Unregistered, "w-0")}},
+		{name: "a worker that Slurm once had is lost", since: 2 * time.Hour, pods: []workerpod.Pod{aPod(0, missing, was), aPod(1, missing), aPod(2, missing)}, want: nodeset.Plan{Lost: 1}},
+		{name: "workers that Slurm never had are no sign that another one is lost", since: 2 * time.Hour, pods: []workerpod.Pod{aPod(0, missing, was), aPod(1, missing), aPod(2, missing)}, others: []workerpod.Pod{aPod(7, there)}},
+		{name: "a few workers that Slurm never had are made anew", since: 2 * time.Hour, pods: []workerpod.Pod{aPod(0, missing), aPod(1, there), aPod(2, there)},
+			want: nodeset.Plan{Retire: retire(workerpod.Unregistered, "w-0")}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -133,8 +134,8 @@ func TestWorkersThatSlurmHasNeverHadAreNotLost(t *testing.T) {
 		})
 	}
 	for name, want := range map[string]bool{"w-0": true, "w-1": false, "w-2": false, "w-3": false} {
-		pods := map[string]nodeset.Pod{"w-0": aPod(0, missing), "w-1": aPod(1, missing, was), "w-2": aPod(2, there), "w-3": aPod(3, missing, readyFor(time.Second))}
-		if in := (nodeset.Input{Now: noon, Asked: noon, Listed: noon, Pods: []nodeset.Pod{pods[name]}}); in.Unregistered() != want {
+		pods := map[string]workerpod.Pod{"w-0": aPod(0, missing), "w-1": aPod(1, missing, was), "w-2": aPod(2, there), "w-3": aPod(3, missing, readyFor(time.Second))}
+		if in := (nodeset.Input{Now: noon, Asked: noon, Listed: noon, Pods: []workerpod.Pod{pods[name]}}); in.Unregistered() != want {
 			t.Errorf("%s: since when slurmctld runs is asked for: %t", name, !want)
 		}
 	}
@@ -154,7 +155,7 @@ func TestNoLossOfStateTakesWorkers(t *testing.T) {
 		for i := range rapid.IntRange(0, 6).Draw(t, "others") {
 			in.Others = append(in.Others, aPod(100+i, known(node.Yes)))
 		}
-		each := func(do func(p *nodeset.Pod)) {
+		each := func(do func(p *workerpod.Pod)) {
 			for i := range in.Pods {
 				do(&in.Pods[i])
 			}
@@ -163,7 +164,7 @@ func TestNoLossOfStateTakesWorkers(t *testing.T) {
 			}
 		}
 		gone := rapid.IntRange(0, size).Draw(t, "of ours") // what an older state did not have
-		each(func(p *nodeset.Pod) {
+		each(func(p *workerpod.Pod) {
 			if p.Ordinal >= 100 || p.Ordinal < gone {
 				p.Registered = node.No
 			}
@@ -174,7 +175,7 @@ func TestNoLossOfStateTakesWorkers(t *testing.T) {
 			in.Lost = plan.Lost > 0
 			unregistered := 0
 			for _, r := range plan.Retire {
-				if r.Cause == nodeset.Unregistered {
+				if r.Cause == workerpod.Unregistered {
 					unregistered++
 				}
 			}
@@ -199,31 +200,6 @@ func TestNoLossOfStateTakesWorkers(t *testing.T) {
 	})
 }
 
-func TestWhetherSlurmHasKeptItsState(t *testing.T) {
-	was := func(p *nodeset.Pod) { p.Was = true }
-	there, missing := known(node.Yes), known(node.No)
-	tests := []struct {
-		name string
-		pods []nodeset.Pod
-		want node.Answer
-	}{
-		{"Slurm that has all records has kept its state", []nodeset.Pod{aPod(0, there, was), aPod(1, there, was)}, node.Yes},
-		{"Slurm that lacks one record of several has kept its state", []nodeset.Pod{aPod(0, there, was), aPod(1, missing, was)}, node.Yes},
-		{"Slurm that lacks most records may have lost its state", []nodeset.Pod{aPod(0, there, was), aPod(1, missing, was), aPod(2, missing, was)}, node.Unknown},
-		{"Slurm that lacks the only record may have lost its state", []nodeset.Pod{aPod(0, missing, was)}, node.Unknown},
-		{"Slurm that lacks the only record may have lost its state, also when the worker is not ready", []nodeset.Pod{aPod(0, missing, was, unready)}, node.Unknown},
-		{"workers that Slurm never had prove nothing", []nodeset.Pod{aPod(0, missing), aPod(1, missing), aPod(2, missing)}, node.Yes},
-		{"workers that are going prove nothing", []nodeset.Pod{aPod(0, missing, was, terminating), aPod(1, missing, was, terminating), aPod(2, there)}, node.Yes},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := nodeset.Kept(tt.pods); got != tt.want {
-				t.Errorf("%s, want %s", got, tt.want)
-			}
-		})
-	}
-}
-
 func TestWhichOrphanedNodesAreDeleted(t *testing.T) {
 	states := map[node.Answer][]string{node.Yes: {"DOWN", "NOT_RESPONDING"}, node.No: {"IDLE"}, node.Unknown: {"DOWN", "INVALID"}}
 	record := func(name, kubeNode string, dead node.Answer) nodeset.OrphanedNode {
@@ -231,7 +207,7 @@ func TestWhichOrphanedNodesAreDeleted(t *testing.T) {
 	}
 	other := record("f", "gone", node.Yes)
 	other.Comment.NodeSetUID = "another"
-	in := nodeset.Input{Daemon: true, Nodes: kube(nodeset.Starts, nodeset.Starts), Pods: []nodeset.Pod{on("c")}}
+	in := nodeset.Input{Daemon: true, Nodes: kube(nodeset.Starts, nodeset.Starts), Pods: []workerpod.Pod{on("c")}}
 	in.Nodes[1].Hostname = "renamed"
 	reserved := record("i", "gone", node.Yes)
 	reserved.State = node.Parse([]string{"DOWN", "NOT_RESPONDING", "RESERVED"})

@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 func TestMaintenanceOf(t *testing.T) {
@@ -90,19 +91,19 @@ func TestBook(t *testing.T) {
 	}
 }
 
-func maintained(a node.Answer) func(*nodeset.Pod) {
-	return func(p *nodeset.Pod) { p.Maintained = a }
+func maintained(a node.Answer) func(*workerpod.Pod) {
+	return func(p *workerpod.Pod) { p.Maintained = a }
 }
 
 func TestScheduledUpdate(t *testing.T) {
 	in := nodeset.Input{Now: noon, Replicas: 4, Revision: "new", Scheduled: true, MaxUnavailable: 1}
-	in.Pods = []nodeset.Pod{
+	in.Pods = []workerpod.Pod{
 		aPod(0, old, maintained(node.Yes), busy), aPod(1, old, maintained(node.No), unready),
 		aPod(2, maintained(node.Yes)), aPod(3, old, maintained(node.Unknown), updating),
 	}
-	check(t, in, nodeset.Plan{Retire: retire(nodeset.Update, "w-0")})
+	check(t, in, nodeset.Plan{Retire: retire(workerpod.Update, "w-0")})
 	// When it is over, those that still have jobs stay as they are.
-	in.Pods = []nodeset.Pod{aPod(0, old, updating, busy, maintained(node.No)), aPod(1, old), aPod(2), aPod(3, old, maintained(node.Unknown))}
+	in.Pods = []workerpod.Pod{aPod(0, old, updating, busy, maintained(node.No)), aPod(1, old), aPod(2), aPod(3, old, maintained(node.Unknown))}
 	check(t, in, nodeset.Plan{Unretire: []string{"w-0"}})
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // settle lets everything end: jobs, starts, terminations, the troubles of Kubernetes nodes, Slurm's silence. It fails when
@@ -113,7 +114,7 @@ func (w *world) somebody() map[string]func(name string) {
 			}
 		}
 	}
-	onPod := func(do func(p *nodeset.Pod)) func(string) {
+	onPod := func(do func(p *workerpod.Pod)) func(string) {
 		return func(name string) {
 			if p := w.pods[name]; p != nil && !p.Terminating {
 				do(p)
@@ -148,12 +149,12 @@ func (w *world) somebody() map[string]func(name string) {
 				n.reason = node.Reason{Text: "Not responding", SetBy: "slurm", At: w.now}
 			}
 		}),
-		"a pod loses its readiness":                 onPod(func(p *nodeset.Pod) { p.Ready, p.ReadySince = false, w.now }),
-		"a pod fails":                               onPod(func(p *nodeset.Pod) { p.Phase, p.Ready, p.ReadySince = "Failed", false, w.now }),
-		"a user cordons a pod, or no more":          onPod(func(p *nodeset.Pod) { w.cordoned[p.Name] = !w.cordoned[p.Name] }),
-		"a Kubernetes node is cordoned, or no more": onPod(func(p *nodeset.Pod) { w.hosts[p.Name] = !w.hosts[p.Name] }),
-		"somebody deletes a pod":                    onPod(func(p *nodeset.Pod) { p.Terminating = true }),
-		"all pods lose readiness":                   func(string) { w.eachPod(func(p *nodeset.Pod) { p.Ready, p.ReadySince = false, w.now }) },
+		"a pod loses its readiness":                 onPod(func(p *workerpod.Pod) { p.Ready, p.ReadySince = false, w.now }),
+		"a pod fails":                               onPod(func(p *workerpod.Pod) { p.Phase, p.Ready, p.ReadySince = "Failed", false, w.now }),
+		"a user cordons a pod, or no more":          onPod(func(p *workerpod.Pod) { w.cordoned[p.Name] = !w.cordoned[p.Name] }),
+		"a Kubernetes node is cordoned, or no more": onPod(func(p *workerpod.Pod) { w.hosts[p.Name] = !w.hosts[p.Name] }),
+		"somebody deletes a pod":                    onPod(func(p *workerpod.Pod) { p.Terminating = true }),
+		"all pods lose readiness":                   func(string) { w.eachPod(func(p *workerpod.Pod) { p.Ready, p.ReadySince = false, w.now }) },
 		"the set is scaled":                         func(string) { w.replicas = rapid.IntRange(0, 6).Draw(w.t, "replicas") },
 		"the template changes":                      func(string) { w.revision = rapid.SampledFrom([]string{"a", "b", "c"}).Draw(w.t, "revision") },
 		"the strategy changes": func(string) {
@@ -162,7 +163,7 @@ func (w *world) somebody() map[string]func(name string) {
 		"the maintenance begins or ends":           func(string) { w.maintenance = !w.maintenance },
 		"the scaling mode changes":                 func(string) { w.daemon = !w.daemon },
 		"a Kubernetes node comes, goes or changes": func(string) { w.changeKubeNode() },
-		"somebody deletes the record of a node": onPod(func(p *nodeset.Pod) {
+		"somebody deletes the record of a node": onPod(func(p *workerpod.Pod) {
 			if n := w.node(p); n != nil && n.state().Busy() == node.No { // Slurm refuses it of others
 				delete(w.nodes, p.Hostname)
 			}
@@ -192,7 +193,7 @@ func (w *world) changeKubeNode() {
 	}
 }
 
-func (w *world) eachPod(do func(p *nodeset.Pod)) {
+func (w *world) eachPod(do func(p *workerpod.Pod)) {
 	for _, p := range w.pods {
 		if !p.Terminating && p.Phase == "Running" {
 			do(p)

@@ -6,6 +6,8 @@ package nodeset
 import (
 	"cmp"
 	"slices"
+
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // StepAction is what a Step does.
@@ -28,7 +30,7 @@ type Step struct {
 	// Pod is the worker's pod.
 	Pod    string
 	Action StepAction
-	Cause  Cause
+	Cause  workerpod.Cause
 	// Message is what it waits for; Brief reports whether that takes a moment.
 	Message string
 	Brief   bool
@@ -57,7 +59,7 @@ const (
 
 // Steps returns what is going to happen, in order. First comes what is done at once, which is left out unless all is asked for. Then come
 // the workers on the way out and what they wait for, then those that go after them.
-func Steps(in Input, plan Plan, all bool, name func(Place) string, waiting map[string]string) (steps []Step, total int) {
+func Steps(in Input, plan Plan, all bool, name func(workerpod.Place) string, waiting map[string]string) (steps []Step, total int) {
 	add := func(s Step) {
 		if total++; len(steps) < MaxSteps {
 			steps = append(steps, s)
@@ -78,7 +80,7 @@ func Steps(in Input, plan Plan, all bool, name func(Place) string, waiting map[s
 		}
 	}
 	causes := plan.Causes(in.Pods)
-	order := make([]*Pod, 0, len(in.Pods))
+	order := make([]*workerpod.Pod, 0, len(in.Pods))
 	for i := range in.Pods {
 		order = append(order, &in.Pods[i])
 	}
@@ -95,7 +97,7 @@ func Steps(in Input, plan Plan, all bool, name func(Place) string, waiting map[s
 	}
 	for _, p := range order {
 		if (in.Rolling || in.Scheduled) && p.Revision != in.Revision && causes[p.Name] == "" && !p.Terminating && !plan.deletes(p.Name) {
-			add(Step{Pod: p.Name, Action: Retire, Cause: Update, Message: next})
+			add(Step{Pod: p.Name, Action: Retire, Cause: workerpod.Update, Message: next})
 		}
 	}
 	return steps, total
@@ -107,8 +109,8 @@ func (p Plan) deletes(pod string) bool {
 }
 
 // Causes returns the causes for which pods are retired once the plan is carried out.
-func (p Plan) Causes(pods []Pod) map[string]Cause {
-	out := map[string]Cause{}
+func (p Plan) Causes(pods []workerpod.Pod) map[string]workerpod.Cause {
+	out := map[string]workerpod.Cause{}
 	for _, pod := range pods {
 		if pod.Retired != "" && !slices.Contains(p.Unretire, pod.Name) {
 			out[pod.Name] = pod.Retired

@@ -10,11 +10,12 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // tell writes a plan as a table, one step a line.
 func tell(in nodeset.Input, all bool, waiting map[string]string) string {
-	name := func(p nodeset.Place) string { return fmt.Sprintf("w-%d", p.Ordinal) }
+	name := func(p workerpod.Place) string { return fmt.Sprintf("w-%d", p.Ordinal) }
 	steps, total := nodeset.Steps(in, nodeset.Make(in), all, name, waiting)
 	var b strings.Builder
 	for _, s := range steps {
@@ -32,7 +33,7 @@ func TestPlansAreTold(t *testing.T) {
 		"w-0": "waiting for 2 jobs, the last of which is job 812, which has no time limit; spec.drainTimeout ends them at 2026-11-20T14:20:00Z",
 		"w-1": "waiting for jobs to end",
 	}
-	var many []nodeset.Pod
+	var many []workerpod.Pod
 	for i := range 40 {
 		many = append(many, aPod(i, old))
 	}
@@ -42,15 +43,15 @@ func TestPlansAreTold(t *testing.T) {
 		in      nodeset.Input
 		waiting map[string]string
 	}{
-		{"rest.txt", true, nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0), aPod(1)}}, nil},
-		{"everything.txt", true, nodeset.Input{Replicas: 5, Rolling: true, MaxUnavailable: 3, Pods: []nodeset.Pod{
+		{"rest.txt", true, nodeset.Input{Replicas: 2, Pods: []workerpod.Pod{aPod(0), aPod(1)}}, nil},
+		{"everything.txt", true, nodeset.Input{Replicas: 5, Rolling: true, MaxUnavailable: 3, Pods: []workerpod.Pod{
 			aPod(0, old), aPod(1, failed), aPod(2, updating), aPod(3, old, updating, busy)}}, map[string]string{"w-3": job}},
-		{"rolling.txt", false, nodeset.Input{Replicas: 4, Rolling: true, MaxUnavailable: 1, Pods: []nodeset.Pod{
+		{"rolling.txt", false, nodeset.Input{Replicas: 4, Rolling: true, MaxUnavailable: 1, Pods: []workerpod.Pod{
 			aPod(0, old), aPod(1, old, updating, busy), aPod(2, old, busy), aPod(3)}}, map[string]string{"w-1": job}},
 		{"many.txt", false, nodeset.Input{Replicas: 40, Rolling: true, MaxUnavailable: 2, Pods: many}, nil},
-		{"scheduled.txt", false, nodeset.Input{Replicas: 2, Scheduled: true, Pods: []nodeset.Pod{aPod(0, old), aPod(1)}}, nil},
-		{"jobs.txt", false, nodeset.Input{Pods: []nodeset.Pod{aPod(0), aPod(1), aPod(2)}}, jobs},
-		{"ondelete.txt", true, nodeset.Input{Replicas: 2, Pods: []nodeset.Pod{aPod(0, old), aPod(1)}}, nil},
+		{"scheduled.txt", false, nodeset.Input{Replicas: 2, Scheduled: true, Pods: []workerpod.Pod{aPod(0, old), aPod(1)}}, nil},
+		{"jobs.txt", false, nodeset.Input{Pods: []workerpod.Pod{aPod(0), aPod(1), aPod(2)}}, jobs},
+		{"ondelete.txt", true, nodeset.Input{Replicas: 2, Pods: []workerpod.Pod{aPod(0, old), aPod(1)}}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.file, func(t *testing.T) {

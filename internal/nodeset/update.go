@@ -8,6 +8,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/rule"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 //nolint:gochecknoglobals // a constant list
@@ -56,14 +57,14 @@ var scheduledUpdates = rule.List[*podFacts, bool]{
 		},
 		{
 			Name: "Slurm does not say whether it is, and the worker was chosen before", Does: "yes", Why: "what Slurm does not say leaves a worker as it is",
-			When: func(f *podFacts) bool { return f.Maintained == node.Unknown && f.Retired == Update }, Then: rule.Is[*podFacts](true),
+			When: func(f *podFacts) bool { return f.Maintained == node.Unknown && f.Retired == workerpod.Update }, Then: rule.Is[*podFacts](true),
 		},
 		{Name: "otherwise", Does: "not yet", Why: "its maintenance has not begun"},
 	},
 }
 
 // update chooses workers of old revisions. Of the available ones, only as many go as may be unavailable.
-func (in *Input) update(f *podFacts, candidates []*Pod, retired map[string]Cause, plan *Plan) {
+func (in *Input) update(f *podFacts, candidates []*workerpod.Pod, retired map[string]workerpod.Cause, plan *Plan) {
 	serving, chosen := 0, 0
 	for _, p := range candidates {
 		ok, since := in.available(p)
@@ -84,13 +85,13 @@ func (in *Input) update(f *podFacts, candidates []*Pod, retired map[string]Cause
 		f.Pod = p
 		f.available, _ = in.available(p)
 		if in.Scheduled && scheduledUpdates.Decide(f) || in.Rolling && rollingUpdates.Decide(f) {
-			retired[p.Name] = Update
+			retired[p.Name] = workerpod.Update
 		}
 	}
 }
 
 // available returns whether a worker has been ready long enough, and if it is ready but not long enough, when it will be.
-func (in *Input) available(p *Pod) (ok bool, at time.Time) {
+func (in *Input) available(p *workerpod.Pod) (ok bool, at time.Time) {
 	if !p.Ready {
 		return false, time.Time{}
 	}

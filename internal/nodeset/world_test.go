@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // world is a NodeSet with its pods and a Slurm with their nodes, as far as plans are concerned. Its methods are what
@@ -31,7 +32,7 @@ type world struct {
 	maintenance    bool // it is the time of the ScheduledUpdate
 	maxUnavailable int
 	drainTimeout   time.Duration
-	pods           map[string]*nodeset.Pod
+	pods           map[string]*workerpod.Pod
 	nodes          map[string]*slurmNode
 	cordoned       map[string]bool      // by a user, by pod
 	hosts          map[string]bool      // cordoned Kubernetes nodes, by pod
@@ -57,7 +58,7 @@ func newWorld(t *rapid.T, most int) *world {
 	w := &world{
 		t: t, now: noon, replicas: rapid.IntRange(0, most).Draw(t, "replicas"), daemon: rapid.Bool().Draw(t, "daemon"),
 		revision: "a", strategy: rolling, maxUnavailable: rapid.IntRange(1, 3).Draw(t, "maxUnavailable"),
-		kube: map[string]nodeset.KubeNode{}, pods: map[string]*nodeset.Pod{}, nodes: map[string]*slurmNode{}, cordoned: map[string]bool{},
+		kube: map[string]nodeset.KubeNode{}, pods: map[string]*workerpod.Pod{}, nodes: map[string]*slurmNode{}, cordoned: map[string]bool{},
 		hosts: map[string]bool{}, marked: map[string]bool{}, absent: map[string]time.Time{},
 	}
 	for _, n := range kube(slices.Repeat([]nodeset.Fit{nodeset.Starts}, w.replicas)...) {
@@ -116,10 +117,10 @@ func (w *world) input() nodeset.Input {
 }
 
 // node returns Slurm's record of a worker's node, or nil.
-func (w *world) node(p *nodeset.Pod) *slurmNode { return w.nodes[p.Hostname] }
+func (w *world) node(p *workerpod.Pod) *slurmNode { return w.nodes[p.Hostname] }
 
 // pod returns a pod as the reconcilers see it.
-func (w *world) pod(name string) nodeset.Pod {
+func (w *world) pod(name string) workerpod.Pod {
 	p := *w.pods[name]
 	p.Cordoned = p.Retired != "" || w.cordoned[name] || w.marked[name]
 	n := w.node(&p)
@@ -139,7 +140,7 @@ func (w *world) pod(name string) nodeset.Pod {
 }
 
 // available reports whether a worker takes part, retired or not.
-func (w *world) available(p *nodeset.Pod) bool {
+func (w *world) available(p *workerpod.Pod) bool {
 	return p.Ready && !p.Terminating && !w.now.Before(p.ReadySince.Add(10*time.Second))
 }
 
@@ -185,7 +186,7 @@ func (w *world) plan(steps int) {
 		w.mayScaleIn(r)
 	}
 	for _, name := range plan.Unretire {
-		if p := w.pods[name]; w.mute && w.strategy == onSchedule && p.Retired == nodeset.Update && p.Revision != w.revision {
+		if p := w.pods[name]; w.mute && w.strategy == onSchedule && p.Retired == workerpod.Update && p.Revision != w.revision {
 			w.t.Fatalf("%s is wanted after all, and nobody says whether its maintenance is over", name)
 		}
 		if step() {
@@ -195,7 +196,7 @@ func (w *world) plan(steps int) {
 	}
 	updating := 0
 	for _, p := range w.pods {
-		if w.available(p) && p.Retired == nodeset.Update {
+		if w.available(p) && p.Retired == workerpod.Update {
 			updating++
 		}
 	}
@@ -207,7 +208,7 @@ func (w *world) plan(steps int) {
 // mayUpdate checks a retirement that has been carried out.
 func (w *world) mayUpdate(r nodeset.Retirement, desired int, available bool) {
 	switch {
-	case r.Cause != nodeset.Update:
+	case r.Cause != workerpod.Update:
 	case w.strategy == onSchedule:
 		if !w.maintenance || w.mute {
 			w.t.Fatalf("%s is retired for an update, and nobody says that it is in maintenance", r.Pod)
@@ -222,7 +223,7 @@ func (w *world) mayUpdate(r nodeset.Retirement, desired int, available bool) {
 // mayScaleIn checks a retirement in scaling mode DaemonSet: the one worker on a node that keeps it stays.
 func (w *world) mayScaleIn(r nodeset.Retirement) {
 	p := w.pods[r.Pod]
-	if r.Cause != nodeset.ScaleIn || !w.daemon || w.kube[p.Node].Fit < nodeset.Stays {
+	if r.Cause != workerpod.ScaleIn || !w.daemon || w.kube[p.Node].Fit < nodeset.Stays {
 		return
 	}
 	for name, other := range w.pods {
@@ -233,8 +234,8 @@ func (w *world) mayScaleIn(r nodeset.Retirement) {
 	w.t.Fatalf("%s is retired, which is the only one on %+v", r.Pod, w.kube[p.Node])
 }
 
-func (w *world) create(place nodeset.Place) {
-	p := &nodeset.Pod{Name: fmt.Sprintf("w-%d", place.Ordinal), Ordinal: place.Ordinal, Revision: w.revision, Phase: "Pending", ReadySince: w.now, Created: w.now}
+func (w *world) create(place workerpod.Place) {
+	p := &workerpod.Pod{Name: fmt.Sprintf("w-%d", place.Ordinal), Ordinal: place.Ordinal, Revision: w.revision, Phase: "Pending", ReadySince: w.now, Created: w.now}
 	p.Hostname = p.Name
 	if w.daemon {
 		p.Name, p.Hostname, p.Ordinal, p.Daemon, p.Node = "w-"+place.Node, place.Hostname, -1, true, place.Node
@@ -262,7 +263,7 @@ func (w *world) remove(name string) {
 func (w *world) worker(name string) {
 	p := w.pods[name]
 	n := w.node(p)
-	in := worker.Worker{Now: w.now, Asked: w.now, Listed: w.now, Pod: w.pod(name), Host: worker.Host{Name: "node-1", Cordoned: node.AnswerOf(w.hosts[name])}, NodeMarked: w.marked[name], DrainTimeout: w.drainTimeout, Protection: worker.UntilDrained, Known: node.No, JobsKnown: node.Yes, Lost: node.No}
+	in := worker.Worker{Now: w.now, Asked: w.now, Listed: w.now, Pod: w.pod(name), Host: worker.Host{Name: "node-1", Cordoned: node.AnswerOf(w.hosts[name])}, NodeMarked: w.marked[name], DrainTimeout: w.drainTimeout, Protection: workerpod.UntilDrained, Known: node.No, JobsKnown: node.Yes, Lost: node.No}
 	switch {
 	case w.mute:
 		in.Known, in.Why = node.Unknown, "silence"
@@ -339,7 +340,7 @@ func (w *world) advance(name string) {
 }
 
 // schedule starts a pod on the node that it is bound to, as long as that fits it, or on any.
-func (w *world) schedule(p *nodeset.Pod) {
+func (w *world) schedule(p *workerpod.Pod) {
 	switch all := slices.Sorted(maps.Keys(w.kube)); {
 	case p.Daemon && w.kube[p.Node].Fit < nodeset.Stays:
 		return

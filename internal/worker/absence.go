@@ -6,9 +6,9 @@ package worker
 import (
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/rule"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // registrationTimeout is how long a running worker may need to register, and Slurm's view to show it. A job may start at once. An absence
@@ -35,7 +35,7 @@ var absences = rule.List[*facts, absence]{
 		},
 		{
 			Name: "it stays and is not protected", Does: "no", Why: "nothing hangs on it",
-			When: func(f *facts) bool { return f.Pod.Retired == "" && f.Protection == Unprotected },
+			When: func(f *facts) bool { return f.Pod.Retired == "" && f.Protection == workerpod.Unprotected },
 		},
 		{
 			Name: "Slurm has lost its state, and there is no spec.drainTimeout", Does: "no, and time does not change that",
@@ -69,7 +69,7 @@ func (f *facts) goes() bool { return f.Pod.Phase == "Pending" || f.absence.gone 
 
 // lookAt waits for a list of nodes that Slurm is asked for after a time.
 func (w *Worker) lookAt(at time.Time) absence {
-	return absence{again: nodeset.Later(at, w.Now.Add(time.Second)), relist: !w.Now.Before(at)}
+	return absence{again: workerpod.Later(at, w.Now.Add(time.Second)), relist: !w.Now.Before(at)}
 }
 
 // Settled reports whether an absence has lasted long enough to be believed, if Slurm has not lost its state.
@@ -79,10 +79,10 @@ func (w *Worker) settled() time.Time { return w.since().Add(registrationTimeout)
 
 // forgottenDeadline returns when drainTimeout is over for jobs that Slurm has forgotten, or may have.
 func (w *Worker) forgottenDeadline() time.Time {
-	return nodeset.Later(w.since(), w.Pod.RetiredAt).Add(w.DrainTimeout)
+	return workerpod.Later(w.since(), w.Pod.RetiredAt).Add(w.DrainTimeout)
 }
 
 // since returns since when the worker could have been registered and is not.
 func (w *Worker) since() time.Time {
-	return nodeset.Later(nodeset.Later(w.Pod.ReadySince, w.Pod.Created), w.Absent)
+	return workerpod.Later(workerpod.Later(w.Pod.ReadySince, w.Pod.Created), w.Absent)
 }

@@ -6,8 +6,8 @@ package worker
 import (
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // Action is what to do about one worker next. Each of its parts answers its own questions, see Rules.
@@ -87,4 +87,4 @@ type Questions struct {
 }
 
 // wake asks for another look at a time; zero asks for none.
-func (a *Action) wake(at time.Time) { a.Again = nodeset.Sooner(a.Again, at) }
+func (a *Action) wake(at time.Time) { a.Again = workerpod.Sooner(a.Again, at) }

@@ -9,35 +9,35 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 func TestForWhichChecksAWorkerWaits(t *testing.T) {
-	here := worker.Machine{Node: "node-1", UID: "u", System: "s"}
-	passed := func(m worker.Machine) string { return slinkyv1beta1.CheckPassed + m.String() }
+	here := workerpod.Machine{Node: "node-1", UID: "u", System: "s"}
+	passed := func(m workerpod.Machine) string { return slinkyv1beta1.CheckPassed + m.String() }
 	for _, tt := range []struct {
 		name     string
 		needs    string
 		required []string
 		said     string
-		machine  worker.Machine
+		machine  workerpod.Machine
 		want     string
 	}{
 		{name: "a worker from before the check was required needs none", required: []string{"disk"}, machine: here},
 		{name: "a worker waits for a check that nobody has run", needs: "disk", required: []string{"disk"}, machine: here, want: "disk: has not run"},
 		{name: "a worker waits for a check that failed, and says how", needs: "disk,gpu", required: []string{"disk"}, said: "Job x failed: full", machine: here, want: "disk: Job x failed: full"},
 		{name: "a check that passed on this machine is not waited for", needs: "disk", required: []string{"disk"}, said: passed(here), machine: here},
-		{name: "a check that passed before the Node was made anew is not waited for", needs: "disk", required: []string{"disk"}, said: passed(worker.Machine{Node: "node-1", UID: "v", System: "s"}), machine: here},
-		{name: "a check that passed on another machine is waited for", needs: "disk", required: []string{"disk"}, said: passed(worker.Machine{Node: "node-1", UID: "u", System: "other"}), machine: here, want: "disk: has passed on another machine"},
+		{name: "a check that passed before the Node was made anew is not waited for", needs: "disk", required: []string{"disk"}, said: passed(workerpod.Machine{Node: "node-1", UID: "v", System: "s"}), machine: here},
+		{name: "a check that passed on another machine is waited for", needs: "disk", required: []string{"disk"}, said: passed(workerpod.Machine{Node: "node-1", UID: "u", System: "other"}), machine: here, want: "disk: has passed on another machine"},
 		{name: "a check is waited for while nothing is known of the machine", needs: "disk", required: []string{"disk"}, said: passed(here), want: "disk: has passed on another machine"},
 		{name: "a note that cannot be read is none", needs: "disk", required: []string{"disk"}, said: "Passed ", machine: here, want: "disk: has passed on another machine"},
 		{name: "a check that is required no more is not waited for", needs: "disk,gpu", required: []string{"other"}, machine: here},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			annotations := map[string]string{slinkyv1beta1.AnnotationRequiredChecks: tt.needs, slinkyv1beta1.AnnotationCheckPrefix + "disk": tt.said}
-			if got := worker.ChecksOf(annotations, tt.required, tt.machine).String(); got != tt.want {
+			if got := workerpod.ChecksOf(annotations, tt.required, tt.machine).String(); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -51,16 +51,16 @@ func TestAWorkerThatWaitsForChecks(t *testing.T) {
 		maintenance = node.MaintenanceReason + ": NebiusMaintenanceScheduled"
 		waits       = "waits for checks disk"
 	)
-	disk := worker.Checks{{Name: "disk", State: "has not run"}}
+	disk := workerpod.Checks{{Name: "disk", State: "has not run"}}
 	announced := health.Maintenance{Type: "NebiusMaintenanceScheduled", Message: "on Friday"}
 	for _, tt := range []struct {
 		name        string
-		checks      worker.Checks
+		checks      workerpod.Checks
 		maintenance health.Maintenance
 		cordoned    node.Answer
 		state       string
 		reason      string
-		pod         nodeset.Pod
+		pod         workerpod.Pod
 		drain       string
 		undrain     bool
 		message     string
@@ -107,7 +107,7 @@ func TestAWorkerThatWaitsForChecks(t *testing.T) {
 	t.Run("the mark of a cordon that is over does not say that it is about to be used", func(t *testing.T) {
 		got := worker.Next(worker.Worker{
 			Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: cordon, SetBy: "slurm", At: noon},
-			Pod: aPod(1), Checks: disk, NodeMarked: true, Host: anUncordonedNode, JobsKnown: node.Yes, Protection: worker.UntilDrained,
+			Pod: aPod(1), Checks: disk, NodeMarked: true, Host: anUncordonedNode, JobsKnown: node.Yes, Protection: workerpod.UntilDrained,
 		})
 		if got.Announce || got.Protected != node.No {
 			t.Errorf("announce %v, protected %v", got.Announce, got.Protected)

@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // TestACordonOfTheKubernetesNode goes through docs/contributors/predecessors/slinky-workers.md#cordons from the side of the Kubernetes
@@ -28,7 +28,7 @@ func TestACordonOfTheKubernetesNode(t *testing.T) {
 		marked   bool
 		state    string
 		reason   node.Reason
-		pod      nodeset.Pod
+		pod      workerpod.Pod
 		drain    string
 		undrain  bool
 		mark     node.Answer
@@ -79,7 +79,7 @@ func TestTheProtectionComesBackAsTheMarkGoes(t *testing.T) {
 		marked bool
 		state  string
 		reason node.Reason
-		pod    nodeset.Pod
+		pod    workerpod.Pod
 		want   node.Answer
 	}{
 		{name: "the node is about to be used", marked: true, state: "IDLE DRAIN", reason: ours, pod: aPod(1, cordoned), want: node.Yes},
@@ -91,7 +91,7 @@ func TestTheProtectionComesBackAsTheMarkGoes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got := worker.Next(worker.Worker{
 				Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: tt.reason, Pod: tt.pod,
-				Host: worker.Host{Name: "node-1", Cordoned: node.No}, NodeMarked: tt.marked, Protection: worker.UntilDrained, JobsKnown: node.Yes,
+				Host: worker.Host{Name: "node-1", Cordoned: node.No}, NodeMarked: tt.marked, Protection: workerpod.UntilDrained, JobsKnown: node.Yes,
 			})
 			if got.Protected != tt.want || got.NodeMark != node.No || got.Opens() {
 				t.Errorf("protected: %v, mark: %v, opens: %v", got.Protected, got.NodeMark, got.Opens())

@@ -10,10 +10,11 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 func TestAWorkerThatIsRegisteredUnderAnotherNameIsKept(t *testing.T) {
-	for _, protection := range []worker.Protection{worker.WhileBusy, worker.UntilDrained} {
+	for _, protection := range []workerpod.Protection{workerpod.WhileBusy, workerpod.UntilDrained} {
 		got := worker.Next(worker.Worker{
 			Now: noon, Asked: noon, Listed: noon, Pod: aPod(1, scaledIn), Slurm: "w-1", Elsewhere: "ip-10-0-0-1", Known: node.No, Lost: node.No, Protection: protection,
 		})
@@ -25,7 +26,7 @@ func TestAWorkerThatIsRegisteredUnderAnotherNameIsKept(t *testing.T) {
 }
 
 func TestAWorkerThatSlurmMayHaveForgottenKeepsTheProtectionThatItHas(t *testing.T) {
-	got := worker.Next(worker.Worker{Now: noon, Asked: noon, Listed: noon, Pod: aPod(1), Known: node.No, Lost: node.Yes, Protection: worker.WhileBusy})
+	got := worker.Next(worker.Worker{Now: noon, Asked: noon, Listed: noon, Pod: aPod(1), Known: node.No, Lost: node.Yes, Protection: workerpod.WhileBusy})
 	if got.Protected != node.Unknown || got.Delete {
 		t.Errorf("%+v", got)
 	}

@@ -10,13 +10,13 @@ import (
 	"time"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/rule"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // DeletedWithNodeSet is the cause for which the workers of a deleted NodeSet go.
-const DeletedWithNodeSet nodeset.Cause = "deletion"
+const DeletedWithNodeSet workerpod.Cause = "deletion"
 
 // end is whether the pod is deleted, what it waits for otherwise, and when to look again.
 type end struct {
@@ -74,7 +74,7 @@ var unregisteredEnds = rule.List[*facts, end]{
 		},
 		{
 			Name: "it runs, and is retired because Slurm does not have it", Does: "delete the pod", Why: "a slurmd registers when it starts, and nobody can make it do so again",
-			When: func(f *facts) bool { return f.goes() && f.Pod.Retired == nodeset.Unregistered },
+			When: func(f *facts) bool { return f.goes() && f.Pod.Retired == workerpod.Unregistered },
 			Then: rule.Is[*facts](end{
 				Deletion: Deletion{Delete: true, Cause: slinkyv1beta1.ReasonSlurmNodeNotRegistered},
 				message:  "slurmd runs, but Slurm has no record of its node; slurmd registers only when it starts",
@@ -214,7 +214,7 @@ func (f *facts) hasDrainDeadline() bool {
 // drainDeadline returns when the time for jobs is over: from when the node was drained, but not for an earlier retirement. Slurm does not
 // change the time of a reason when it is set again.
 func (f *facts) drainDeadline() time.Time {
-	return nodeset.Later(f.Reason.At, f.Pod.RetiredAt).Add(f.DrainTimeout)
+	return workerpod.Later(f.Reason.At, f.Pod.RetiredAt).Add(f.DrainTimeout)
 }
 
 // hasJobs reports whether jobs are on the node, or may be: more is missing than an answer about jobs that are suspended.

@@ -6,6 +6,7 @@ package worker
 import (
 	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // Host is the Kubernetes node that a worker runs on, as far as it matters for the worker. The zero value is a node about which nothing is
@@ -14,7 +15,7 @@ type Host struct {
 	// Name is its name; empty for a pod that has no node yet.
 	Name string
 	// Machine is the machine behind it; zero when there is no such node.
-	Machine Machine
+	Machine workerpod.Machine
 	// Cordoned is whether it takes no more pods; Unknown when there is no such node.
 	Cordoned node.Answer
 	// CordonReason is the reason for Slurm's users, in the words of whoever cordoned it; empty for our own words.

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // TestMaintenanceOfTheKubernetesNode goes through docs/contributors/predecessors/soperator-health.md#announced-maintenance. The node comes
@@ -30,7 +30,7 @@ func TestMaintenanceOfTheKubernetesNode(t *testing.T) {
 		cordoned    node.Answer
 		state       string
 		reason      string
-		pod         nodeset.Pod
+		pod         workerpod.Pod
 		drain       string
 		undrain     bool
 		message     string

@@ -6,6 +6,7 @@ package worker
 import (
 	"github.com/coxswain-hpc/coxswain/internal/rule"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // Slurm keeps a drain until somebody ends it, also when its cause is gone: a registration of another slurmd, or the machine on which a
@@ -96,7 +97,7 @@ var endedDrains = rule.List[*facts, string]{
 			Name: "a check has set it when the worker ran on another machine", Does: "yes", Why: "nothing is known against this machine",
 			When: func(f *facts) bool {
 				note, _ := f.noted()
-				return ParseMachine(note.DrainedOn).Differs(f.Host.Machine) == node.Yes
+				return workerpod.ParseMachine(note.DrainedOn).Differs(f.Host.Machine) == node.Yes
 			},
 			Then: func(f *facts) string { return "a check had drained it on another machine (" + f.Reason.Text + ")" },
 		},

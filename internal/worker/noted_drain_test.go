@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 const (
@@ -20,8 +20,8 @@ const (
 )
 
 var (
-	machine1 = worker.Machine{Node: "node-1", UID: "uid-1", System: "s1"}
-	machine2 = worker.Machine{Node: "node-2", UID: "uid-2", System: "s2"}
+	machine1 = workerpod.Machine{Node: "node-1", UID: "uid-1", System: "s1"}
+	machine2 = workerpod.Machine{Node: "node-2", UID: "uid-2", System: "s2"}
 )
 
 // drained returns a worker that is drained by somebody, half an hour after its pod was made; Slurm's clock is an hour ahead.
@@ -43,13 +43,13 @@ func state(words string) func(*worker.Worker) {
 }
 
 // notedOn notes the present drain and its machine in the comment of a worker.
-func notedOn(m worker.Machine) func(*worker.Worker) {
+func notedOn(m workerpod.Machine) func(*worker.Worker) {
 	return func(w *worker.Worker) { w.Record.Comment = w.Comment.Noting(w.Record.Drained, m.String()).String() }
 }
 
 func startedSince(w *worker.Worker) { w.Record.StartedSince = true }
 
-func on(m worker.Machine) func(*worker.Worker) {
+func on(m workerpod.Machine) func(*worker.Worker) {
 	return func(w *worker.Worker) { w.Host.Machine = m }
 }
 
@@ -71,28 +71,28 @@ func TestWhichDrainsOfOthersEnd(t *testing.T) {
 		w    worker.Worker
 		want string
 	}{
-		{"a drain for a registration ends when another slurmd has registered well", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince), registration},
-		{"a drain for a registration ends when another slurmd has registered well, also when the node was silent in between", drained("slurm", lowMemory, notedOn(worker.Machine{}), silent, startedSince), strings.Replace(registration, lowMemory, lowMemory+" : Not responding", 1)},
-		{"a drain for a registration stays while slurmd offers too little", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, state(invalid)), ""},
-		{"a drain for a registration stays while the slurmd is the one that it was about", drained("slurm", lowMemory, notedOn(worker.Machine{})), ""},
+		{"a drain for a registration ends when another slurmd has registered well", drained("slurm", lowMemory, notedOn(workerpod.Machine{}), startedSince), registration},
+		{"a drain for a registration ends when another slurmd has registered well, also when the node was silent in between", drained("slurm", lowMemory, notedOn(workerpod.Machine{}), silent, startedSince), strings.Replace(registration, lowMemory, lowMemory+" : Not responding", 1)},
+		{"a drain for a registration stays while slurmd offers too little", drained("slurm", lowMemory, notedOn(workerpod.Machine{}), startedSince, state(invalid)), ""},
+		{"a drain for a registration stays while the slurmd is the one that it was about", drained("slurm", lowMemory, notedOn(workerpod.Machine{})), ""},
 		{"a drain for a registration that nobody has noted stays", drained("slurm", lowMemory, startedSince), ""},
-		{"a drain for a registration that was set since stays", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, with(func(w *worker.Worker) { w.Record.Drained.At = w.Record.Drained.At.Add(time.Second) })), ""},
-		{"a drain that a person has set with the words of slurmctld stays", drained("root", lowMemory, notedOn(worker.Machine{}), startedSince), ""},
-		{"a drain of a person stays", drained("root", "bad disk", notedOn(worker.Machine{}), startedSince), ""},
-		{"a drain for a registration stays while the node is silent", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, state("IDLE DRAIN NOT_RESPONDING")), ""},
-		{"a drain for a registration stays while the node is down", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, state("DOWN DRAIN")), ""},
-		{"a drain for a registration stays until the pod is ready", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, with(func(w *worker.Worker) { w.Pod.Ready = false })), ""},
-		{"a drain for a registration stays while the Kubernetes node is cordoned", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, cordon), ""},
-		{"a drain for a registration stays while the machine is to be replaced", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, with(func(w *worker.Worker) { w.Host.Maintenance = health.Maintenance{Type: "M"} })), ""},
-		{"a drain for a registration stays when the worker is to go", drained("slurm", lowMemory, notedOn(worker.Machine{}), startedSince, with(func(w *worker.Worker) { w.Pod.Retired = nodeset.ScaleIn })), ""},
+		{"a drain for a registration that was set since stays", drained("slurm", lowMemory, notedOn(workerpod.Machine{}), startedSince, with(func(w *worker.Worker) { w.Record.Drained.At = w.Record.Drained.At.Add(time.Second) })), ""},
+		{"a drain that a person has set with the words of slurmctld stays", drained("root", lowMemory, notedOn(workerpod.Machine{}), startedSince), ""},
+		{"a drain of a person stays", drained("root", "bad disk", notedOn(workerpod.Machine{}), startedSince), ""},
+		{"a drain for a registration stays while the node is silent", drained("slurm", lowMemory, notedOn(workerpod.Machine{}), startedSince, state("IDLE DRAIN NOT_RESPONDING")), ""},
+		{"a drain for a registration stays while the node is down", drained("slurm", lowMemory, notedOn(workerpod.Machine{}), startedSince, state("DOWN DRAIN")), ""},
+		{"a drain for a registration stays until the pod is ready", drained("slurm", lowMemory, notedOn(workerpod.Machine{}), startedSince, with(func(w *worker.Worker) { w.Pod.Ready = false })), ""},
+		{"a drain for a registration stays while the Kubernetes node is cordoned", drained("slurm", lowMemory, notedOn(workerpod.Machine{}), startedSince, cordon), ""},
+		{"a drain for a registration stays while the machine is to be replaced", drained("slurm", lowMemory, notedOn(workerpod.Machine{}), startedSince, with(func(w *worker.Worker) { w.Host.Maintenance = health.Maintenance{Type: "M"} })), ""},
+		{"a drain for a registration stays when the worker is to go", drained("slurm", lowMemory, notedOn(workerpod.Machine{}), startedSince, with(func(w *worker.Worker) { w.Pod.Retired = workerpod.ScaleIn })), ""},
 
 		{"a drain of a check ends on another machine", drained("root", gpuCheck, notedOn(machine1), on(machine2)), check},
 		{"a drain of a check ends on another machine, also when the first one was silent at its end", drained("root", gpuCheck, notedOn(machine1), silent, on(machine2)), strings.Replace(check, gpuCheck, gpuCheck+" : Not responding", 1)},
-		{"a drain of a check ends when the Kubernetes node of the same name is another one", drained("root", gpuCheck, notedOn(machine1), on(worker.Machine{Node: "node-1", UID: "uid-3", System: "s3"})), check},
+		{"a drain of a check ends when the Kubernetes node of the same name is another one", drained("root", gpuCheck, notedOn(machine1), on(workerpod.Machine{Node: "node-1", UID: "uid-3", System: "s3"})), check},
 		{"a drain of a check stays on the same machine", drained("root", gpuCheck, notedOn(machine1), startedSince), ""},
-		{"a drain of a check stays when only the Node of its machine was made anew", drained("root", gpuCheck, notedOn(machine1), on(worker.Machine{Node: "node-1", UID: "uid-3", System: "s1"})), ""},
-		{"a drain of a check stays on a machine of which nothing is known", drained("root", gpuCheck, notedOn(machine1), on(worker.Machine{})), ""},
-		{"a drain of a check stays when it is not known on which machine it was", drained("root", gpuCheck, notedOn(worker.Machine{}), on(machine2)), ""},
+		{"a drain of a check stays when only the Node of its machine was made anew", drained("root", gpuCheck, notedOn(machine1), on(workerpod.Machine{Node: "node-1", UID: "uid-3", System: "s1"})), ""},
+		{"a drain of a check stays on a machine of which nothing is known", drained("root", gpuCheck, notedOn(machine1), on(workerpod.Machine{})), ""},
+		{"a drain of a check stays when it is not known on which machine it was", drained("root", gpuCheck, notedOn(workerpod.Machine{}), on(machine2)), ""},
 		{"a drain of a check stays when it is another one than was noted", drained("root", gpuCheck, notedOn(machine1), on(machine2), with(func(w *worker.Worker) { w.Record.Drained.Text = "bad disk" })), ""},
 		{"a drain of a check stays while the Kubernetes node is cordoned", drained("root", gpuCheck, notedOn(machine1), on(machine2), cordon), ""},
 	} {
@@ -124,7 +124,7 @@ func TestWhichDrainsOfOthersAreNoted(t *testing.T) {
 		{"a drain of a check is noted with the machine", drained("root", gpuCheck), gpuCheck, "node-1/uid-1/s1"},
 		{"a drain of a check that is older than the pod is not noted", drained("root", gpuCheck, older), "", ""},
 		{"a drain of a check is not noted when slurmctld has put its own words behind it since", drained("root", gpuCheck, silent), "", ""},
-		{"a drain of a check is not noted on a machine of which nothing is known", drained("root", gpuCheck, on(worker.Machine{})), "", ""},
+		{"a drain of a check is not noted on a machine of which nothing is known", drained("root", gpuCheck, on(workerpod.Machine{})), "", ""},
 		{"a drain of ours is not noted", drained("slurm", "slurm-operator: Node was cordoned"), "", ""},
 		{"the first note of a drain counts", drained("root", gpuCheck, notedOn(machine2)), gpuCheck, "node-2/uid-2/s2"},
 		{"the first note counts only as long as the drain is the one that was noted", drained("root", gpuCheck, notedOn(machine2), func(w *worker.Worker) { w.Record.Drained.At = noon }), gpuCheck, "node-1/uid-1/s1"},
@@ -149,7 +149,7 @@ func TestWhoHeldTheNodeBeforeSlurmctldDrainedIt(t *testing.T) {
 	absent := registered(func(w *worker.Worker) { w.Known, w.State = node.No, node.State{} })
 	free := registered()
 	person, theirs := drained("root", "bad disk"), drained("slurm", lowMemory, state(invalid))
-	noted := drained("slurm", lowMemory, state(invalid), notedOn(worker.Machine{}))
+	noted := drained("slurm", lowMemory, state(invalid), notedOn(workerpod.Machine{}))
 	unheard := registered(func(w *worker.Worker) { w.Known = node.Unknown })
 	for _, tt := range []struct {
 		name string
@@ -178,28 +178,28 @@ func TestWhoHeldTheNodeBeforeSlurmctldDrainedIt(t *testing.T) {
 }
 
 func TestMachinesDiffer(t *testing.T) {
-	m := worker.Machine{Node: "n", UID: "u", System: "s"}
+	m := workerpod.Machine{Node: "n", UID: "u", System: "s"}
 	for _, tt := range []struct {
 		name  string
-		other worker.Machine
+		other workerpod.Machine
 		want  node.Answer
 	}{
 		{"a machine does not differ from itself", m, node.No},
-		{"a machine does not differ when its firmware tells nothing now", worker.Machine{Node: "n", UID: "u"}, node.No},
-		{"a machine differs when it was exchanged below its Node", worker.Machine{Node: "n", UID: "u", System: "t"}, node.Yes},
-		{"a machine differs when its Node has another name", worker.Machine{Node: "o", UID: "v", System: "s"}, node.Yes},
-		{"a machine differs when its Node is another one of the same name", worker.Machine{Node: "n", UID: "v"}, node.Yes},
-		{"a machine does not differ when it has another Node", worker.Machine{Node: "n", UID: "v", System: "s"}, node.No},
-		{"it is not known whether a machine differs from one that nobody knows", worker.Machine{}, node.Unknown},
+		{"a machine does not differ when its firmware tells nothing now", workerpod.Machine{Node: "n", UID: "u"}, node.No},
+		{"a machine differs when it was exchanged below its Node", workerpod.Machine{Node: "n", UID: "u", System: "t"}, node.Yes},
+		{"a machine differs when its Node has another name", workerpod.Machine{Node: "o", UID: "v", System: "s"}, node.Yes},
+		{"a machine differs when its Node is another one of the same name", workerpod.Machine{Node: "n", UID: "v"}, node.Yes},
+		{"a machine does not differ when it has another Node", workerpod.Machine{Node: "n", UID: "v", System: "s"}, node.No},
+		{"it is not known whether a machine differs from one that nobody knows", workerpod.Machine{}, node.Unknown},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := worker.ParseMachine(m.String()).Differs(worker.ParseMachine(tt.other.String())); got != tt.want {
+			if got := workerpod.ParseMachine(m.String()).Differs(workerpod.ParseMachine(tt.other.String())); got != tt.want {
 				t.Errorf("%s, want %s", got, tt.want)
 			}
 		})
 	}
 	for _, text := range []string{"", "n", "n//s", "n/u"} {
-		if got := worker.ParseMachine(text); got != (worker.Machine{}) {
+		if got := workerpod.ParseMachine(text); got != (workerpod.Machine{}) {
 			t.Errorf("%q is %+v", text, got)
 		}
 	}
@@ -211,9 +211,9 @@ func TestWhatIsSaidOfDrainsThatEndByThemselves(t *testing.T) {
 		w            worker.Worker
 		reason, text string
 	}{
-		{"for a registration", drained("slurm", lowMemory, notedOn(worker.Machine{})), "Returning", "it is undrained when slurmd has been restarted, the pod is ready and there is no other reason for the drain"},
+		{"for a registration", drained("slurm", lowMemory, notedOn(workerpod.Machine{})), "Returning", "it is undrained when slurmd has been restarted, the pod is ready and there is no other reason for the drain"},
 		{"of a check", drained("root", gpuCheck, notedOn(machine1)), "FailedCheck", "state=resume; the drain concerns the machine of Kubernetes node node-1, and ends when the worker is ready on another one"},
-		{"of a check on nobody knows which machine", drained("root", gpuCheck, on(worker.Machine{})), "FailedCheck", "state=resume"},
+		{"of a check on nobody knows which machine", drained("root", gpuCheck, on(workerpod.Machine{})), "FailedCheck", "state=resume"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := worker.Next(tt.w).OutOfService; got.Reason != tt.reason || !strings.HasSuffix(got.Message, tt.text) {

@@ -9,11 +9,12 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 func TestJobsAreLetOntoANodeAfterThePodSaysSo(t *testing.T) {
 	undrained := worker.Worker{
-		Now: noon, Asked: noon, Known: node.Yes, JobsKnown: node.Yes, Protection: worker.UntilDrained, Pod: aPod(1),
+		Now: noon, Asked: noon, Known: node.Yes, JobsKnown: node.Yes, Protection: workerpod.UntilDrained, Pod: aPod(1),
 		State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Hour)}, Host: worker.Host{Cordoned: node.No},
 	}
 	undrained.Pod.ReadySince = noon.Add(-time.Hour)
@@ -39,7 +40,7 @@ func TestJobsAreLetOntoANodeAfterThePodSaysSo(t *testing.T) {
 
 func TestNoWorkerGoesWhileJobsMayBeLetOntoItsNode(t *testing.T) {
 	drained := worker.Worker{
-		Now: noon, Asked: noon, Known: node.Yes, JobsKnown: node.Yes, Protection: worker.UntilDrained, Pod: aPod(1), Lost: node.No,
+		Now: noon, Asked: noon, Known: node.Yes, JobsKnown: node.Yes, Protection: workerpod.UntilDrained, Pod: aPod(1), Lost: node.No,
 		State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Hour)},
 		Host: worker.Host{Cordoned: node.Yes}, OpeningUntil: noon.Add(time.Second),
 	}

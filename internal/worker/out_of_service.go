@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/rule"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // OutOfService is who keeps new jobs from a worker's Slurm node, why, and what brings it back. The zero value is for nobody.
@@ -141,7 +142,7 @@ func (f *facts) heldByOthers() bool { return node.HeldBy(f.State, f.Reason) == n
 // untilExchanged returns what else ends the drain of a check, where its machine is known.
 func (f *facts) untilExchanged() string {
 	note, _ := f.noted()
-	if m := ParseMachine(note.DrainedOn); m.UID != "" && f.drainedByCheck() {
+	if m := workerpod.ParseMachine(note.DrainedOn); m.UID != "" && f.drainedByCheck() {
 		return "; the drain concerns the machine of Kubernetes node " + m.Node + ", and ends when the worker is ready on another one"
 	}
 	return ""

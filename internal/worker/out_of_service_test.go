@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 func TestWhoKeepsJobsFromANode(t *testing.T) {
@@ -28,7 +28,7 @@ func TestWhoKeepsJobsFromANode(t *testing.T) {
 	announced := with(func(h *worker.Host) { h.Maintenance = health.Maintenance{Type: "Maintenance"} })
 	for _, tt := range []struct {
 		name, state, reason, by string
-		pod                     nodeset.Pod
+		pod                     workerpod.Pod
 		host                    worker.Host
 		storage                 health.Storage
 		want, message           string

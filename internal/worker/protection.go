@@ -6,22 +6,9 @@ package worker
 import (
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/rule"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
-)
-
-// Protection is when workers are kept from being evicted: docs/decisions/009.
-type Protection int8
-
-// The protections.
-const (
-	// Unprotected workers may be evicted at any time.
-	Unprotected Protection = iota
-	// WhileBusy keeps workers on which jobs run. One may have started since Slurm was asked last.
-	WhileBusy
-	// UntilDrained keeps workers from when they are made until Slurm reports that nothing runs there and nothing will start.
-	UntilDrained
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // Occupied answers whether a job is on the worker's node: one that runs, which the node's state shows, or a suspended one, which only the
@@ -59,14 +46,14 @@ var protections = rule.List[*facts, protected]{
 		{
 			Name: "the NodeSet protects nobody", Does: "no", Why: "its spec says so",
 			When: func(f *facts) bool {
-				return f.Protection == Unprotected
+				return f.Protection == workerpod.Unprotected
 			},
 			Then: rule.Is[*facts](protected{answer: node.No}),
 		},
 		{
 			Name: "Slurm is asked and has never answered, and workers are protected until they are drained", Does: "yes", Why: "a job may have started",
 			When: func(f *facts) bool {
-				return f.situation == notAnswered && f.NeverAnswered && f.Protection == UntilDrained
+				return f.situation == notAnswered && f.NeverAnswered && f.Protection == workerpod.UntilDrained
 			},
 			Then: rule.Is[*facts](protected{answer: node.Yes}),
 		},
@@ -84,7 +71,7 @@ var protections = rule.List[*facts, protected]{
 		},
 		{
 			Name: "Slurm does not have it, and workers are protected until they are drained", Does: "yes", Why: "one that starts is to be protected when it has started",
-			When: func(f *facts) bool { return f.situation == unregistered && f.Protection == UntilDrained }, Then: rule.Is[*facts](protected{answer: node.Yes}),
+			When: func(f *facts) bool { return f.situation == unregistered && f.Protection == workerpod.UntilDrained }, Then: rule.Is[*facts](protected{answer: node.Yes}),
 		},
 		{
 			Name: "Slurm does not have it", Does: "leave the label", Why: "jobs may run there of which Slurm knows nothing any more",
@@ -92,7 +79,7 @@ var protections = rule.List[*facts, protected]{
 		},
 		{
 			Name: "workers are protected while they are busy", Does: "as long as a job is there, or leave the label where that is not known", Why: "that is what the NodeSet asks for",
-			When: func(f *facts) bool { return f.Protection == WhileBusy },
+			When: func(f *facts) bool { return f.Protection == workerpod.WhileBusy },
 			Then: func(f *facts) protected { return protected{answer: f.Occupied()} },
 		},
 		{
@@ -140,9 +127,9 @@ func (w *Worker) suspects() bool {
 	switch {
 	case w.Pod.Retired != "":
 		return quiet && w.closed() == node.Yes
-	case w.Protection == WhileBusy:
+	case w.Protection == workerpod.WhileBusy:
 		return quiet && w.Pod.Protected
-	case w.Protection == UntilDrained:
+	case w.Protection == workerpod.UntilDrained:
 		return quiet && w.Pod.Protected && w.closed() == node.Yes
 	}
 	return false
@@ -162,5 +149,5 @@ func (w *Worker) arriving() bool {
 
 // arrived returns the time by which a slurmd has registered.
 func (w *Worker) arrived() time.Time {
-	return nodeset.Later(w.Pod.ReadySince, w.Pod.Created).Add(registrationTimeout)
+	return workerpod.Later(w.Pod.ReadySince, w.Pod.Created).Add(registrationTimeout)
 }

@@ -9,19 +9,19 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-func protected(p *nodeset.Pod) { p.Protected = true }
+func protected(p *workerpod.Pod) { p.Protected = true }
 
 // Whatever Slurm reports, a worker may be evicted only where it might as well be deleted, and not when it is about to be used.
 func TestNoWorkerMayBeEvictedOnWhichAJobRunsOrMayStart(t *testing.T) {
 	words := []string{"IDLE", "MIXED", "ALLOCATED", "DOWN", "UNKNOWN", "DRAIN", "UNDRAIN", "COMPLETING", "NOT_RESPONDING", "INVALID", "HIBERNATING", "MAINTENANCE"}
 	rapid.Check(t, func(t *rapid.T) {
 		w := worker.Worker{
-			Now: noon, Asked: noon, Listed: noon, Known: node.Yes, Protection: worker.UntilDrained, Pod: aPod(1),
+			Now: noon, Asked: noon, Listed: noon, Known: node.Yes, Protection: workerpod.UntilDrained, Pod: aPod(1),
 			JobsKnown: rapid.SampledFrom([]node.Answer{node.Unknown, node.Yes}).Draw(t, "known"),
 			State:     node.Parse(rapid.SliceOfN(rapid.SampledFrom(words), 0, 4).Draw(t, "state")),
 			Reason: node.Reason{
@@ -34,7 +34,7 @@ func TestNoWorkerMayBeEvictedOnWhichAJobRunsOrMayStart(t *testing.T) {
 		if w.JobsKnown == node.Yes && rapid.Bool().Draw(t, "suspended") {
 			w.Jobs = []worker.Job{{ID: 812}}
 		}
-		for _, option := range []func(*nodeset.Pod){cordoned, scaledIn, unready, protected} {
+		for _, option := range []func(*workerpod.Pod){cordoned, scaledIn, unready, protected} {
 			if rapid.Bool().Draw(t, "option") {
 				option(&w.Pod)
 			}

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // TestTheMachineOfAWorkerIsToBeRebooted goes through docs/contributors/predecessors/soperator-health.md#reboot-of-a-machine.
@@ -37,7 +37,7 @@ func TestTheMachineOfAWorkerIsToBeRebooted(t *testing.T) {
 		cordoned    bool
 		state       string
 		reason      string
-		pod         nodeset.Pod
+		pod         workerpod.Pod
 		drain       string
 		undrain     bool
 		message     string

@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // registered returns a ready worker whose record is as it should be, changed by options.
@@ -153,7 +153,7 @@ func TestDeadlines(t *testing.T) {
 	tests := []struct {
 		name  string
 		state string
-		pod   nodeset.Pod
+		pod   workerpod.Pod
 		jobs  []worker.Job
 		known node.Answer
 
@@ -189,14 +189,14 @@ func TestDeadlines(t *testing.T) {
 }
 
 func TestWorkersThatDoNotRegister(t *testing.T) {
-	absent := func(d time.Duration, options ...func(*nodeset.Pod)) worker.Worker {
+	absent := func(d time.Duration, options ...func(*workerpod.Pod)) worker.Worker {
 		return worker.Worker{Now: noon, Asked: noon, Listed: noon, Known: node.No, Pod: aPod(1, options...), Host: anUncordonedNode, Absent: noon.Add(-d), Lost: node.No}
 	}
 	doubtful := func(w worker.Worker, timeout time.Duration) worker.Worker {
 		w.Lost, w.DrainTimeout = node.Unknown, timeout
 		return w
 	}
-	unregistered := func(p *nodeset.Pod) { p.Retired = nodeset.Unregistered }
+	unregistered := func(p *workerpod.Pod) { p.Retired = workerpod.Unregistered }
 	lost := func(w worker.Worker, timeout time.Duration) worker.Worker {
 		w.Lost, w.DrainTimeout, w.Pod.ReadySince, w.Pod.Created = node.Yes, timeout, noon.Add(-48*time.Hour), noon.Add(-48*time.Hour)
 		return w

@@ -6,9 +6,9 @@ package worker
 import (
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/rule"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // shownState is which conditions the pod shows of its Slurm node; if known is false they stay as they are.
@@ -56,7 +56,7 @@ const minWaitShown = 5 * time.Second
 
 // waitShown returns from when on the pod shows that it waits for the list of jobs.
 func (f *facts) waitShown() time.Time {
-	return nodeset.Later(f.Reason.At, f.Pod.RetiredAt).Add(minWaitShown)
+	return workerpod.Later(f.Reason.At, f.Pod.RetiredAt).Add(minWaitShown)
 }
 
 // waitIsBrief reports whether the worker may be gone, or lose its protection, in a moment: its node drains and looks idle, and only the
@@ -104,7 +104,7 @@ var deadlines = rule.List[*facts, deadline]{
 		},
 		{
 			Name: "only suspended jobs are there", Does: "never", Why: "nobody knows when they go on",
-			When: func(f *facts) bool { return f.State.Busy() == node.No && f.Occupied() == node.Yes }, Then: rule.Is[*facts](deadline{at: nodeset.Never(), known: true}),
+			When: func(f *facts) bool { return f.State.Busy() == node.No && f.Occupied() == node.Yes }, Then: rule.Is[*facts](deadline{at: workerpod.Never(), known: true}),
 		},
 		{
 			Name: "the jobs are not known", Does: "leave what the pod says", Why: "somebody else may have asked",
@@ -112,7 +112,7 @@ var deadlines = rule.List[*facts, deadline]{
 		},
 		{
 			Name: "the last job has no time limit", Does: "never", Why: "Slurm never ends it",
-			When: func(f *facts) bool { return f.Jobs[len(f.Jobs)-1].End.IsZero() }, Then: rule.Is[*facts](deadline{at: nodeset.Never(), known: true}),
+			When: func(f *facts) bool { return f.Jobs[len(f.Jobs)-1].End.IsZero() }, Then: rule.Is[*facts](deadline{at: workerpod.Never(), known: true}),
 		},
 		{
 			Name: "otherwise", Does: "the end of the last job", Why: "Slurm ends it then at the latest",

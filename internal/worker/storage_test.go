@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // TestEphemeralStorageOfThePod goes through docs/contributors/predecessors/soperator-health.md#ephemeral-storage. What is not known changes
@@ -34,7 +34,7 @@ func TestEphemeralStorageOfThePod(t *testing.T) {
 		cordoned    node.Answer
 		state       string
 		reason      string
-		pod         nodeset.Pod
+		pod         workerpod.Pod
 		drain       string
 		undrain     bool
 		message     string

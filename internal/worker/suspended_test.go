@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // A node with only suspended jobs looks idle, unless memory is a resource of jobs: seen on Slurm 24.11.5 and 26.05.5.
@@ -19,8 +19,8 @@ func TestSuspendedJobsKeepAWorker(t *testing.T) {
 	tests := []struct {
 		name       string
 		state      string
-		pod        nodeset.Pod
-		protection worker.Protection
+		pod        workerpod.Pod
+		protection workerpod.Protection
 		known      node.Answer
 		jobs       []worker.Job
 		timeout    time.Duration
@@ -39,19 +39,19 @@ func TestSuspendedJobsKeepAWorker(t *testing.T) {
 			asks: true, delete: true, protected: node.No, message: "retired (scale-in), and spec.drainTimeout of 1m0s is over"},
 		{name: "a node that was given up and drained is asked about, too", state: "DOWN DRAIN", pod: aPod(1, scaledIn),
 			asks: true, protected: node.No, message: "waiting for Slurm to report whether suspended jobs are on the node"},
-		{name: "a drained worker stays protected until it is known whether jobs are suspended", state: "IDLE DRAIN", pod: aPod(1, cordoned, protected), protection: worker.UntilDrained,
+		{name: "a drained worker stays protected until it is known whether jobs are suspended", state: "IDLE DRAIN", pod: aPod(1, cordoned, protected), protection: workerpod.UntilDrained,
 			asks: true, protected: node.Yes, message: "the pod is cordoned"},
-		{name: "a drained worker stays protected while jobs are suspended", state: "IDLE DRAIN", pod: aPod(1, cordoned, protected), protection: worker.UntilDrained, known: node.Yes, jobs: alices,
+		{name: "a drained worker stays protected while jobs are suspended", state: "IDLE DRAIN", pod: aPod(1, cordoned, protected), protection: workerpod.UntilDrained, known: node.Yes, jobs: alices,
 			asks: true, protected: node.Yes, message: "the pod is cordoned"},
-		{name: "a drained worker may be evicted when no jobs are suspended", state: "IDLE DRAIN", pod: aPod(1, cordoned, protected), protection: worker.UntilDrained, known: node.Yes,
+		{name: "a drained worker may be evicted when no jobs are suspended", state: "IDLE DRAIN", pod: aPod(1, cordoned, protected), protection: workerpod.UntilDrained, known: node.Yes,
 			asks: true, protected: node.No, message: "the pod is cordoned"},
-		{name: "nobody asks again about a drained worker that may be evicted", state: "IDLE DRAIN", pod: aPod(1, cordoned), protection: worker.UntilDrained,
+		{name: "nobody asks again about a drained worker that may be evicted", state: "IDLE DRAIN", pod: aPod(1, cordoned), protection: workerpod.UntilDrained,
 			protected: node.Unknown, message: "the pod is cordoned"},
 		{name: "nobody asks about an idle worker that is not protected", state: "IDLE", pod: aPod(1), protected: node.No},
-		{name: "an idle worker is protected like a busy one while jobs are suspended", state: "IDLE", pod: aPod(1, protected), protection: worker.WhileBusy, known: node.Yes, jobs: alices,
+		{name: "an idle worker is protected like a busy one while jobs are suspended", state: "IDLE", pod: aPod(1, protected), protection: workerpod.WhileBusy, known: node.Yes, jobs: alices,
 			asks: true, protected: node.Yes},
-		{name: "an idle worker stays protected until it is known whether jobs are suspended", state: "IDLE", pod: aPod(1, protected), protection: worker.WhileBusy, asks: true, protected: node.Unknown},
-		{name: "an idle worker may be evicted when no jobs are suspended", state: "IDLE", pod: aPod(1, protected), protection: worker.WhileBusy, known: node.Yes, asks: true, protected: node.No},
+		{name: "an idle worker stays protected until it is known whether jobs are suspended", state: "IDLE", pod: aPod(1, protected), protection: workerpod.WhileBusy, asks: true, protected: node.Unknown},
+		{name: "an idle worker may be evicted when no jobs are suspended", state: "IDLE", pod: aPod(1, protected), protection: workerpod.WhileBusy, known: node.Yes, asks: true, protected: node.No},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -72,15 +72,15 @@ func TestSuspendedJobsKeepAWorker(t *testing.T) {
 func TestTheJobsOfANodeWithAFlagThatIsNotKnownAreAskedFor(t *testing.T) {
 	for name, test := range map[string]struct {
 		state      string
-		pod        nodeset.Pod
-		protection worker.Protection
+		pod        workerpod.Pod
+		protection workerpod.Protection
 		asks       bool
 	}{
-		"jobs are asked for before a retired worker goes":                                   {"IDLE DRAIN HIBERNATING", aPod(1, scaledIn), worker.Unprotected, true},
-		"jobs are not asked for while the node may get some":                                {"IDLE HIBERNATING", aPod(1, scaledIn), worker.Unprotected, false},
-		"jobs are asked for before a protection ends":                                       {"IDLE HIBERNATING", aPod(1, protected), worker.WhileBusy, true},
-		"jobs are asked for before a protection ends that lasts until the node has drained": {"DOWN DRAIN HIBERNATING", aPod(1, cordoned, protected), worker.UntilDrained, true},
-		"jobs are not asked for when the base of the node's state is not known":             {"HIBERNATING DRAIN", aPod(1, scaledIn), worker.Unprotected, false},
+		"jobs are asked for before a retired worker goes":                                   {"IDLE DRAIN HIBERNATING", aPod(1, scaledIn), workerpod.Unprotected, true},
+		"jobs are not asked for while the node may get some":                                {"IDLE HIBERNATING", aPod(1, scaledIn), workerpod.Unprotected, false},
+		"jobs are asked for before a protection ends":                                       {"IDLE HIBERNATING", aPod(1, protected), workerpod.WhileBusy, true},
+		"jobs are asked for before a protection ends that lasts until the node has drained": {"DOWN DRAIN HIBERNATING", aPod(1, cordoned, protected), workerpod.UntilDrained, true},
+		"jobs are not asked for when the base of the node's state is not known":             {"HIBERNATING DRAIN", aPod(1, scaledIn), workerpod.Unprotected, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := worker.Worker{
@@ -102,7 +102,7 @@ func TestTheJobsOfANodeWithAFlagThatIsNotKnownAreAskedFor(t *testing.T) {
 func TestADrainIsShownTogetherWithTheEndOfTheProtection(t *testing.T) {
 	w := worker.Worker{
 		Now: noon, Asked: noon, Known: node.Yes, JobsKnown: node.Unknown, Lost: node.No, Pod: aPod(1, cordoned, protected), Host: anUncordonedNode,
-		State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Second)}, Protection: worker.UntilDrained,
+		State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Second)}, Protection: workerpod.UntilDrained,
 	}
 	if action := worker.Next(w); !action.Brief || action.Protected != node.Yes || !action.Again.Equal(noon.Add(4*time.Second)) {
 		t.Errorf("a second after the drain: brief %t, protected %v, again at %s", action.Brief, action.Protected, action.Again)

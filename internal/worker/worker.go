@@ -9,16 +9,16 @@ import (
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/rule"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // Worker is one worker pod and what Slurm reports of its node.
 type Worker struct {
 	Now time.Time
 	// Pod is the pod; only its name, marks and phase and whether it is scheduled, ready or going matter.
-	Pod nodeset.Pod
+	Pod workerpod.Pod
 	// Slurm is the name of its Slurm node.
 	Slurm string
 	// Gone is when a pod that is being deleted should have ended; zero for others.
@@ -28,7 +28,7 @@ type Worker struct {
 	// Storage is what is known about the pod's ephemeral storage.
 	Storage health.Storage
 	// Checks are the checks that have to pass on its machine and have not, with their states; empty for none.
-	Checks Checks
+	Checks workerpod.Checks
 	// NodeMarked reports whether the pod carries our mark that its Kubernetes node is cordoned.
 	NodeMarked bool
 	// Asked is when Slurm was asked for what follows.
@@ -67,7 +67,7 @@ type Worker struct {
 	// DrainTimeout is how long a retired worker may keep its jobs after the drain has begun; zero means for ever.
 	DrainTimeout time.Duration
 	// Protection is when the NodeSet wants it kept from being evicted.
-	Protection Protection
+	Protection workerpod.Protection
 	// Opening is the pod's announcement of who was the last to let jobs onto the node.
 	Opening Opening
 	// Announced is when this process announced that it lets jobs onto the node, and has not done so since; zero when it must announce it

@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 const (
@@ -20,8 +20,8 @@ const (
 	cordonReason = "slurm-operator: Pod was cordoned"
 )
 
-func retiredFor(d time.Duration) func(*nodeset.Pod) {
-	return func(p *nodeset.Pod) { p.RetiredAt = noon.Add(-d) }
+func retiredFor(d time.Duration) func(*workerpod.Pod) {
+	return func(p *workerpod.Pod) { p.RetiredAt = noon.Add(-d) }
 }
 
 var anUncordonedNode = worker.Host{Name: "node-1", Cordoned: node.No}
@@ -35,45 +35,45 @@ func TestNext(t *testing.T) {
 		state         string // "" with known Yes: Slurm did not answer
 		known         node.Answer
 		reason        node.Reason
-		pod           nodeset.Pod
+		pod           workerpod.Pod
 		timeout       time.Duration
-		protect       worker.Protection
+		protect       workerpod.Protection
 		age           time.Duration // of the list
 		neverAnswered bool
 		want          wanted
 	}{
 		{name: "an idle worker is left alone", state: "IDLE", known: node.Yes, pod: aPod(1), want: wanted{Protected: node.No}},
-		{name: "a busy worker is protected", state: "MIXED", known: node.Yes, pod: aPod(1), protect: worker.UntilDrained, want: wanted{Protected: node.Yes}},
+		{name: "a busy worker is protected", state: "MIXED", known: node.Yes, pod: aPod(1), protect: workerpod.UntilDrained, want: wanted{Protected: node.Yes}},
 		{name: "a busy worker is not protected where nobody wants protection", state: "ALLOCATED", known: node.Yes, pod: aPod(1), want: wanted{Protected: node.No}},
-		{name: "an idle worker is protected too, since a job may start at any time", state: "IDLE", known: node.Yes, pod: aPod(1), protect: worker.UntilDrained, want: wanted{Protected: node.Yes}},
-		{name: "a worker of which it is not clear whether jobs run is protected", state: "IDLE HIBERNATING", known: node.Yes, pod: aPod(1), protect: worker.UntilDrained, want: wanted{Protected: node.Yes}},
-		{name: "a worker that Slurm says nothing about is protected", state: "", known: node.Yes, pod: aPod(1), protect: worker.UntilDrained, want: wanted{Protected: node.Yes}},
-		{name: "a worker that drains is protected", state: "MIXED DRAIN", known: node.Yes, reason: cordon, pod: aPod(1, cordoned), protect: worker.UntilDrained, want: wanted{Protected: node.Yes, Message: "the pod is cordoned"}},
-		{name: "a worker whose jobs are cleaned up is protected", state: "IDLE DRAIN COMPLETING", known: node.Yes, reason: admins, pod: aPod(1), protect: worker.UntilDrained, want: wanted{Protected: node.Yes}},
-		{name: "a worker that is drained is not protected", state: "IDLE DRAIN", known: node.Yes, reason: cordon, pod: aPod(1, cordoned), protect: worker.UntilDrained, want: wanted{Protected: node.No, Message: "the pod is cordoned"}},
-		{name: "a worker that an administrator has drained is not protected", state: "IDLE DRAIN", known: node.Yes, reason: admins, pod: aPod(1), protect: worker.UntilDrained, want: wanted{Protected: node.No}},
-		{name: "a worker that Slurm has given up is not protected", state: "DOWN NOT_RESPONDING", known: node.Yes, reason: admins, pod: aPod(1), protect: worker.UntilDrained, want: wanted{Protected: node.No}},
-		{name: "a worker that is about to be used again is protected before it is", state: "IDLE DRAIN", known: node.Yes, reason: cordon, pod: aPod(1), protect: worker.UntilDrained,
+		{name: "an idle worker is protected too, since a job may start at any time", state: "IDLE", known: node.Yes, pod: aPod(1), protect: workerpod.UntilDrained, want: wanted{Protected: node.Yes}},
+		{name: "a worker of which it is not clear whether jobs run is protected", state: "IDLE HIBERNATING", known: node.Yes, pod: aPod(1), protect: workerpod.UntilDrained, want: wanted{Protected: node.Yes}},
+		{name: "a worker that Slurm says nothing about is protected", state: "", known: node.Yes, pod: aPod(1), protect: workerpod.UntilDrained, want: wanted{Protected: node.Yes}},
+		{name: "a worker that drains is protected", state: "MIXED DRAIN", known: node.Yes, reason: cordon, pod: aPod(1, cordoned), protect: workerpod.UntilDrained, want: wanted{Protected: node.Yes, Message: "the pod is cordoned"}},
+		{name: "a worker whose jobs are cleaned up is protected", state: "IDLE DRAIN COMPLETING", known: node.Yes, reason: admins, pod: aPod(1), protect: workerpod.UntilDrained, want: wanted{Protected: node.Yes}},
+		{name: "a worker that is drained is not protected", state: "IDLE DRAIN", known: node.Yes, reason: cordon, pod: aPod(1, cordoned), protect: workerpod.UntilDrained, want: wanted{Protected: node.No, Message: "the pod is cordoned"}},
+		{name: "a worker that an administrator has drained is not protected", state: "IDLE DRAIN", known: node.Yes, reason: admins, pod: aPod(1), protect: workerpod.UntilDrained, want: wanted{Protected: node.No}},
+		{name: "a worker that Slurm has given up is not protected", state: "DOWN NOT_RESPONDING", known: node.Yes, reason: admins, pod: aPod(1), protect: workerpod.UntilDrained, want: wanted{Protected: node.No}},
+		{name: "a worker that is about to be used again is protected before it is", state: "IDLE DRAIN", known: node.Yes, reason: cordon, pod: aPod(1), protect: workerpod.UntilDrained,
 			want: wanted{Protected: node.Yes, Undrain: true, Announce: true, Message: "nobody wants the node drained any more"}},
-		{name: "protection stays as it is while Slurm does not answer", known: node.Unknown, pod: aPod(1), protect: worker.UntilDrained, want: wanted{Message: "the state of the node in Slurm is not known: silence"}},
-		{name: "a worker of which Slurm has said nothing yet is protected", known: node.Unknown, neverAnswered: true, pod: aPod(1), protect: worker.UntilDrained,
+		{name: "protection stays as it is while Slurm does not answer", known: node.Unknown, pod: aPod(1), protect: workerpod.UntilDrained, want: wanted{Message: "the state of the node in Slurm is not known: silence"}},
+		{name: "a worker of which Slurm has said nothing yet is protected", known: node.Unknown, neverAnswered: true, pod: aPod(1), protect: workerpod.UntilDrained,
 			want: wanted{Protected: node.Yes, Message: "the state of the node in Slurm is not known: silence"}},
-		{name: "a worker of which Slurm has said nothing yet stays as it is where only busy ones are protected", known: node.Unknown, neverAnswered: true, pod: aPod(1), protect: worker.WhileBusy,
+		{name: "a worker of which Slurm has said nothing yet stays as it is where only busy ones are protected", known: node.Unknown, neverAnswered: true, pod: aPod(1), protect: workerpod.WhileBusy,
 			want: wanted{Message: "the state of the node in Slurm is not known: silence"}},
-		{name: "a worker that may be registering is protected", known: node.No, pod: aPod(1, readyFor(20*time.Second)), protect: worker.UntilDrained,
+		{name: "a worker that may be registering is protected", known: node.No, pod: aPod(1, readyFor(20*time.Second)), protect: workerpod.UntilDrained,
 			want: wanted{Protected: node.Yes, Again: noon.Add(40 * time.Second), Message: "the node is not registered"}},
-		{name: "a worker that starts is protected", known: node.No, pod: aPod(1, scheduled), protect: worker.UntilDrained, want: wanted{Protected: node.Yes, Message: "the node is not registered"}},
-		{name: "a worker that starts is protected, whatever its predecessor has left in Slurm", state: "DOWN", known: node.Yes, reason: node.Reason{Text: "slurm-operator: Pod is terminating"}, pod: aPod(1, scheduled), protect: worker.UntilDrained,
+		{name: "a worker that starts is protected", known: node.No, pod: aPod(1, scheduled), protect: workerpod.UntilDrained, want: wanted{Protected: node.Yes, Message: "the node is not registered"}},
+		{name: "a worker that starts is protected, whatever its predecessor has left in Slurm", state: "DOWN", known: node.Yes, reason: node.Reason{Text: "slurm-operator: Pod is terminating"}, pod: aPod(1, scheduled), protect: workerpod.UntilDrained,
 			want: wanted{Protected: node.Yes}},
-		{name: "a worker that is DOWN is protected until it has had its time to register", state: "DOWN", known: node.Yes, reason: node.Reason{Text: "slurm-operator: Pod is terminating"}, pod: aPod(1, readyFor(20*time.Second)), protect: worker.UntilDrained,
+		{name: "a worker that is DOWN is protected until it has had its time to register", state: "DOWN", known: node.Yes, reason: node.Reason{Text: "slurm-operator: Pod is terminating"}, pod: aPod(1, readyFor(20*time.Second)), protect: workerpod.UntilDrained,
 			want: wanted{Protected: node.Yes, Again: noon.Add(40 * time.Second)}},
-		{name: "a worker that may be registering and is drained besides is not protected, since the drain keeps it from jobs", state: "DOWN DRAIN", known: node.Yes, reason: admins, pod: aPod(1, readyFor(20*time.Second)), protect: worker.UntilDrained,
+		{name: "a worker that may be registering and is drained besides is not protected, since the drain keeps it from jobs", state: "DOWN DRAIN", known: node.Yes, reason: admins, pod: aPod(1, readyFor(20*time.Second)), protect: workerpod.UntilDrained,
 			want: wanted{Protected: node.No}},
-		{name: "a worker that does not register is not protected for ever", known: node.No, pod: aPod(1, unready), protect: worker.UntilDrained, want: wanted{Protected: node.No, Message: "the node is not registered"}},
+		{name: "a worker that does not register is not protected for ever", known: node.No, pod: aPod(1, unready), protect: workerpod.UntilDrained, want: wanted{Protected: node.No, Message: "the node is not registered"}},
 
-		{name: "where idle workers may be evicted, a busy one may not", state: "MIXED", known: node.Yes, pod: aPod(1), protect: worker.WhileBusy, want: wanted{Protected: node.Yes}},
-		{name: "where idle workers may be evicted, an idle one may", state: "IDLE", known: node.Yes, pod: aPod(1), protect: worker.WhileBusy, want: wanted{Protected: node.No}},
-		{name: "where idle workers may be evicted, nothing changes while it is not clear whether one is busy", state: "IDLE HIBERNATING", known: node.Yes, pod: aPod(1), protect: worker.WhileBusy, want: wanted{}},
+		{name: "where idle workers may be evicted, a busy one may not", state: "MIXED", known: node.Yes, pod: aPod(1), protect: workerpod.WhileBusy, want: wanted{Protected: node.Yes}},
+		{name: "where idle workers may be evicted, an idle one may", state: "IDLE", known: node.Yes, pod: aPod(1), protect: workerpod.WhileBusy, want: wanted{Protected: node.No}},
+		{name: "where idle workers may be evicted, nothing changes while it is not clear whether one is busy", state: "IDLE HIBERNATING", known: node.Yes, pod: aPod(1), protect: workerpod.WhileBusy, want: wanted{}},
 
 		{name: "a retired worker is drained first", state: "IDLE", known: node.Yes, pod: aPod(1, scaledIn), want: wanted{Protected: node.No, Drain: drainReason, Message: "draining"}},
 		{name: "a retired worker that is busy is drained first", state: "ALLOCATED", known: node.Yes, pod: aPod(1, scaledIn), want: wanted{Protected: node.No, Drain: drainReason, Message: "draining"}},
@@ -119,7 +119,7 @@ func TestNext(t *testing.T) {
 		{name: "a drain of ours does not end before the worker is ready", state: "DOWN DRAIN", known: node.Yes, reason: cordon, pod: aPod(1, unready), want: wanted{Protected: node.No}},
 		{name: "an administrator's drain is left alone", state: "IDLE DRAIN", known: node.Yes, reason: admins, pod: aPod(1), want: wanted{Protected: node.No}},
 		{name: "a drain without a reason is left alone", state: "IDLE DRAIN", known: node.Yes, pod: aPod(1), want: wanted{Protected: node.No}},
-		{name: "a drain that is not clear is left alone", state: "IDLE HIBERNATING", known: node.Yes, reason: cordon, pod: aPod(1), want: wanted{Protected: node.Yes}, protect: worker.UntilDrained},
+		{name: "a drain that is not clear is left alone", state: "IDLE HIBERNATING", known: node.Yes, reason: cordon, pod: aPod(1), want: wanted{Protected: node.Yes}, protect: workerpod.UntilDrained},
 
 		{name: "nothing is done while Slurm does not answer", known: node.Unknown, pod: aPod(1, scaledIn), timeout: time.Nanosecond, want: wanted{Protected: node.No, Message: "the state of the node in Slurm is not known: silence"}},
 		{name: "nothing is done about a cordoned worker while Slurm does not answer", known: node.Unknown, pod: aPod(1, cordoned), want: wanted{Protected: node.No, Message: "the state of the node in Slurm is not known: silence"}},
@@ -165,7 +165,7 @@ func TestNext(t *testing.T) {
 }
 
 func TestMarksOnPodsAreNotTakenFromStatesThatAreNotKnown(t *testing.T) {
-	got := worker.Next(worker.Worker{Now: noon, Pod: aPod(1), Known: node.Unknown, Protection: worker.UntilDrained})
+	got := worker.Next(worker.Worker{Now: noon, Pod: aPod(1), Known: node.Unknown, Protection: workerpod.UntilDrained})
 	if got.ConditionsKnown || got.Protected != node.Unknown {
 		t.Errorf("%+v", got)
 	}
@@ -208,11 +208,11 @@ func TestNothingIsShownOfWhatThePodBeforeHasLeft(t *testing.T) {
 }
 
 func TestANewPodKeepsItsProtectionUntilTheDrainOfThePodBeforeEnds(t *testing.T) {
-	next := func(reason string, options ...func(*nodeset.Pod)) node.Answer {
+	next := func(reason string, options ...func(*workerpod.Pod)) node.Answer {
 		pod := aPod(1, options...)
 		pod.Created, pod.ReadySince = noon.Add(-10*time.Second), noon.Add(-5*time.Second)
 		return worker.Next(worker.Worker{
-			Now: noon, Asked: noon, Listed: noon, Known: node.Yes, Pod: pod, Host: anUncordonedNode, Protection: worker.UntilDrained, JobsKnown: node.Yes,
+			Now: noon, Asked: noon, Listed: noon, Known: node.Yes, Pod: pod, Host: anUncordonedNode, Protection: workerpod.UntilDrained, JobsKnown: node.Yes,
 			State: node.Parse([]string{"DOWN", "DRAIN"}), Reason: node.Reason{Text: reason, At: noon.Add(-time.Minute)},
 		}).Protected
 	}

@@ -11,12 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 )
 
 // Facts returns what the plan of a NodeSet needs to know about a worker pod. Seen adds what Slurm reports now.
-func Facts(p *corev1.Pod) nodeset.Pod {
-	out := nodeset.Pod{
+func Facts(p *corev1.Pod) Pod {
+	out := Pod{
 		Name:        p.Name,
 		Ordinal:     -1,
 		Daemon:      p.Labels[slinkyv1beta1.LabelScalingMode] == string(slinkyv1beta1.ScalingModeDaemonSet),
@@ -26,7 +25,7 @@ func Facts(p *corev1.Pod) nodeset.Pod {
 		Phase:       string(p.Status.Phase),
 		Scheduled:   p.Spec.NodeName != "",
 		Terminating: p.DeletionTimestamp != nil,
-		Retired:     nodeset.Cause(p.Annotations[slinkyv1beta1.AnnotationRetired]),
+		Retired:     Cause(p.Annotations[slinkyv1beta1.AnnotationRetired]),
 		Protected:   p.Labels[slinkyv1beta1.LabelPodProtect] == "true",
 		Cordoned:    p.Annotations[slinkyv1beta1.AnnotationPodCordon] == "true",
 		Busy:        Says(p, "Allocated") || Says(p, "Mixed") || Says(p, "Completing"),

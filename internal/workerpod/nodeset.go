@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
 // Owner returns the NodeSet that has made or adopted a pod; nil for none. It must not be changed.
@@ -43,15 +42,4 @@ func Growing(n *slinkyv1beta1.NodeSet) bool {
 	nineTenths := func(have int32) bool { return 10*have >= 9*wanted }
 	updated := n.Status.UpdatedReplicas == n.Status.Replicas
 	return !nineTenths(n.Status.Replicas) || updated && !nineTenths(n.Status.ReadyReplicas)
-}
-
-// Protection returns when a NodeSet wants its workers kept from being evicted.
-func Protection(n *slinkyv1beta1.NodeSet) worker.Protection {
-	switch {
-	case !n.DisruptionProtection():
-		return worker.Unprotected
-	case n.Annotations[slinkyv1beta1.AnnotationEvictIdle] == "true":
-		return worker.WhileBusy
-	}
-	return worker.UntilDrained
 }

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
@@ -49,7 +48,7 @@ func Elsewhere(p *corev1.Pod, slurm Slurm) string {
 }
 
 // Seen returns the facts about a worker, with what Slurm reports of its node.
-func Seen(p *corev1.Pod, slurm Slurm) nodeset.Pod {
+func Seen(p *corev1.Pod, slurm Slurm) Pod {
 	facts, name := Facts(p), SlurmNode(p)
 	_, facts.Registered = slurm.Node(name)
 	facts.Forgotten = slurm.Forgotten(name)
@@ -70,11 +69,11 @@ func OfCluster(ctx context.Context, c client.Reader, n *slinkyv1beta1.NodeSet) (
 	return all.Items, nil
 }
 
-// Kept answers whether Slurm still has its state, by its snapshot and all workers of its cluster.
-func Kept(all []corev1.Pod, slurm Slurm) node.Answer {
-	facts := make([]nodeset.Pod, 0, len(all))
+// StateKept answers whether Slurm still has its state, by its snapshot and all workers of its cluster.
+func StateKept(all []corev1.Pod, slurm Slurm) node.Answer {
+	facts := make([]Pod, 0, len(all))
 	for i := range all {
 		facts = append(facts, Seen(&all[i], slurm))
 	}
-	return nodeset.Kept(facts)
+	return Kept(facts)
 }

@@ -28,12 +28,12 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/link"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/testing/kubesim"
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // scheme is the operator's, and definitions of kinds, which it watches; making it takes a while.
@@ -283,7 +283,7 @@ func (w *world) settle() {
 	for {
 		w.sleep(time.Second)
 		w.mu.Lock()
-		last, up, writes := nodeset.Later(w.changed, w.busy), len(w.processes) > 0, len(w.calls)
+		last, up, writes := workerpod.Later(w.changed, w.busy), len(w.processes) > 0, len(w.calls)
 		w.mu.Unlock()
 		if up && time.Since(last) > quiet {
 			return

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/render/accounting"
 	"github.com/coxswain-hpc/coxswain/internal/render/controller"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
@@ -26,6 +25,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/restapi"
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/testing/crdcheck"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // meantEmpty are the fields whose empty value is another one than none, with the reason.
@@ -213,9 +213,9 @@ func meaning(t *testing.T, object map[string]any) map[string]any {
 	case "NodeSet":
 		a := decoded[slinkyv1beta1.NodeSet](t, object)
 		in := renderworker.Input{NodeSet: a, Controller: c, Images: images, ClusterDomain: "any"}
-		pod, err := renderworker.Pod(in, nodeset.Place{}, "")
+		pod, err := renderworker.Pod(in, workerpod.Place{}, "")
 		data, revisionErr := renderworker.RevisionData(in)
-		claims, claimsErr := renderworker.Claims(a, nodeset.Place{})
+		claims, claimsErr := renderworker.Claims(a, workerpod.Place{})
 		obj, out["rendered"], out["revision"] = a, text(t, []any{pod, err, revisionErr, claims, claimsErr, renderworker.SSHConfig(renderworker.Input{NodeSet: a})}), string(data)
 	case "Token":
 		obj = decoded[slinkyv1beta1.Token](t, object)

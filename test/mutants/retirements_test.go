@@ -11,7 +11,7 @@ func retirements() []mutation {
 			name: "a retired worker goes when Slurm lacks it, although Slurm may have lost its state",
 			edits: []edit{
 				{gather, `case workerpod.Lost(s.set), w.Pod.Was && snapshot.Forgotten(s.node):`, `case workerpod.Lost(s.set):`},
-				{gather, `return workerpod.Kept(all, snapshot).Not()`, `return workerpod.Kept(all, snapshot).Or(node.Yes).Not()`},
+				{gather, `return workerpod.StateKept(all, snapshot).Not()`, `return workerpod.StateKept(all, snapshot).Or(node.Yes).Not()`},
 			},
 			caught: "TestALossOfStateCountsBeforeItIsNoted",
 		},

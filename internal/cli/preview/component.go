@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/reference"
 	"github.com/coxswain-hpc/coxswain/internal/render"
 	renderaccounting "github.com/coxswain-hpc/coxswain/internal/render/accounting"
@@ -23,6 +22,7 @@ import (
 	renderrestapi "github.com/coxswain-hpc/coxswain/internal/render/restapi"
 	rendertoken "github.com/coxswain-hpc/coxswain/internal/render/token"
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // generated returns a Secret whose values the operator generates when it is not there.
@@ -256,10 +256,10 @@ func (m *maker) workers(ctx context.Context, n *slinkyv1beta1.NodeSet) error {
 }
 
 // place returns where the worker is that stands for all; nil when there is none.
-func (m *maker) place(n *slinkyv1beta1.NodeSet) *nodeset.Place {
+func (m *maker) place(n *slinkyv1beta1.NodeSet) *workerpod.Place {
 	if n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet {
 		m.note(n, "one worker is shown, on a Kubernetes node called %s; each matching node gets one", Unknown)
-		return &nodeset.Place{Node: Unknown, Hostname: Unknown}
+		return &workerpod.Place{Node: Unknown, Hostname: Unknown}
 	}
 	switch replicas := n.Replicas(); {
 	case replicas == 0:
@@ -268,7 +268,7 @@ func (m *maker) place(n *slinkyv1beta1.NodeSet) *nodeset.Place {
 	case replicas > 1:
 		m.note(n, "one of %d workers is shown", replicas)
 	}
-	return &nodeset.Place{}
+	return &workerpod.Place{}
 }
 
 // token makes the Secret of a Token, of which only the name is known.

@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/coxswain-hpc/coxswain/internal/link"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/perkey"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // announcements remember who lets jobs onto Slurm nodes: this process, or another one that believes to lead (docs/decisions/015).
@@ -62,7 +62,7 @@ func (a *announcements) others(p *announced, w *worker.Worker) {
 
 // remains notes until when writes for one of its pods may let jobs onto a node.
 func (a *announcements) remains(n slurmNode, until time.Time) {
-	a.foreign.Change(n, func(known *time.Time) bool { *known = nodeset.Later(*known, until); return true })
+	a.foreign.Change(n, func(known *time.Time) bool { *known = workerpod.Later(*known, until); return true })
 }
 
 // openings fills in what follows for a worker. A write of this process is over when Slurm shows the node open; an announcement of another
@@ -71,7 +71,7 @@ func (p *announced) openings(process string, foreign time.Time, w *worker.Worker
 	if w.Known == node.Yes && w.State.Drain() == node.No && w.State.Down() == node.No && w.Asked.After(p.sent) {
 		p.opening = time.Time{}
 	}
-	w.OpeningUntil, w.Announced = nodeset.Later(foreign, p.opening), time.Time{}
+	w.OpeningUntil, w.Announced = workerpod.Later(foreign, p.opening), time.Time{}
 	if w.Opening.By == process && !p.used.Equal(w.Opening.At) {
 		w.Announced = w.Opening.At
 	}

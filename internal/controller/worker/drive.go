@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // drive carries the action out: first what concerns jobs, then what is shown. After a drain the rest waits until Slurm has been asked
@@ -102,7 +102,7 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (deleted bool, err er
 func (r *reconciler) allowed(ctx context.Context, s *scope) bool {
 	if !r.confirming.Enter(s.link.Key(), maxConfirmations) {
 		s.action.Delete = false
-		s.action.Again = nodeset.Sooner(s.action.Again, r.Clock.Now().Add(time.Second))
+		s.action.Again = workerpod.Sooner(s.action.Again, r.Clock.Now().Add(time.Second))
 		return false
 	}
 	defer r.confirming.Leave(s.link.Key())
@@ -113,18 +113,18 @@ func (r *reconciler) allowed(ctx context.Context, s *scope) bool {
 	if err != nil {
 		log.FromContext(ctx).V(1).Info("Slurm did not confirm that a worker may go", "node", s.node, "why", err.Error())
 		s.action.Delete, s.action.Message = false, "waiting for Slurm to confirm that nothing runs on it"
-		s.action.Again = nodeset.Sooner(s.action.Again, now.Add(10*time.Second))
+		s.action.Again = workerpod.Sooner(s.action.Again, now.Add(10*time.Second))
 		return false
 	}
 	r.look(ctx, s, snapshot)
 	if s.action = worker.Next(s.worker); !s.action.Delete {
-		s.action.Again = nodeset.Sooner(s.action.Again, now.Add(time.Second))
+		s.action.Again = workerpod.Sooner(s.action.Again, now.Add(time.Second))
 		return false
 	}
 	if granted, again := s.link.Spend(now, 1); granted == 0 {
 		s.action.Delete = false
 		s.action.Message += "; waiting, because the limit of deletions per minute is reached in this cluster"
-		s.action.Again = nodeset.Sooner(s.action.Again, again)
+		s.action.Again = workerpod.Sooner(s.action.Again, again)
 		return false
 	}
 	return true

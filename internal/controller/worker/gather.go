@@ -52,9 +52,9 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 	}
 	s := &scope{pod: pod, set: set, node: workerpod.SlurmNode(pod), maxWrites: maxWrites, version: pod.ResourceVersion}
 	s.worker = worker.Worker{
-		Pod: workerpod.Facts(pod), Slurm: s.node, Protection: workerpod.Protection(set),
+		Pod: workerpod.Facts(pod), Slurm: s.node, Protection: workerpod.ProtectionOf(set),
 		Host: host, Storage: r.storage.Of(pod), NodeMarked: pod.Annotations[slinkyv1beta1.AnnotationNodeCordoned] != "",
-		Checks:  worker.ChecksOf(pod.Annotations, set.Spec.RequiredChecks, host.Machine),
+		Checks:  workerpod.ChecksOf(pod.Annotations, set.Spec.RequiredChecks, host.Machine),
 		Opening: worker.ParseOpening(pod.Annotations[slinkyv1beta1.AnnotationOpening]),
 		Placed:  pod.Annotations[slinkyv1beta1.AnnotationTopologySpec],
 		Comment: node.Comment{
@@ -156,7 +156,7 @@ func (r *reconciler) lost(ctx context.Context, s *scope, snapshot *link.Snapshot
 		log.FromContext(ctx).Error(err, "Could not tell whether Slurm has lost its state")
 		return node.Unknown
 	}
-	return workerpod.Kept(all, snapshot).Not()
+	return workerpod.StateKept(all, snapshot).Not()
 }
 
 // shown reports whether the pod shows a state from Slurm.

@@ -47,7 +47,7 @@ const labelNVLinkInstanceGroup = "topology.nebius.com/nvl-instance-group-id"
 
 func (r *reconciler) factsOf(n *corev1.Node) worker.Host {
 	h := worker.Host{
-		Name: n.Name, Machine: workerpod.Machine(n), Cordoned: node.AnswerOf(n.Spec.Unschedulable || takenByAutoscaler(n)), Ready: node.Unknown,
+		Name: n.Name, Machine: workerpod.MachineOf(n), Cordoned: node.AnswerOf(n.Spec.Unschedulable || takenByAutoscaler(n)), Ready: node.Unknown,
 		CordonReason: cmp.Or(n.Annotations[slinkyv1beta1.AnnotationNodeCordonReason], conditionReasons(n, r.propagated)),
 		Maintenance:  r.health.Of(n),
 		Reboot:       r.health.RebootOf(n),

@@ -13,6 +13,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 func TestFactsOfAKubernetesNode(t *testing.T) {
@@ -55,7 +56,7 @@ func TestFactsOfAKubernetesNode(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := &reconciler{propagated: []string{"Ready", "GPUFault"}}
-			tt.want.Name, tt.want.Machine = "n", worker.Machine{Node: "n", UID: "u", System: "s"}
+			tt.want.Name, tt.want.Machine = "n", workerpod.Machine{Node: "n", UID: "u", System: "s"}
 			tt.status.NodeInfo.SystemUUID = "s"
 			n := &corev1.Node{
 				ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", Annotations: tt.annotations, Labels: tt.labels}, Spec: corev1.NodeSpec{Unschedulable: tt.cordoned}, Status: tt.status,

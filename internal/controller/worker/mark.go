@@ -14,7 +14,6 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
@@ -67,7 +66,7 @@ func (r *reconciler) mark(ctx context.Context, s *scope) (bool, error) {
 	marked, err := kube.Mark(ctx, r.Client, pod, owner, marks)
 	switch {
 	case err != nil && reconcile.IgnoreGone(err) == nil:
-		s.action.Again = nodeset.Sooner(s.action.Again, r.Clock.Now().Add(time.Second))
+		s.action.Again = workerpod.Sooner(s.action.Again, r.Clock.Now().Add(time.Second))
 		return false, nil
 	case err != nil:
 		return false, err

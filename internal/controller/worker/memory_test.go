@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/coxswain-hpc/coxswain/internal/link"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 var (
@@ -77,7 +77,7 @@ func TestWhoHeldANodeBeforeSlurmctldIsRemembered(t *testing.T) {
 func TestAnAbsenceIsCountedFromTheFirstListWithoutTheNode(t *testing.T) {
 	var m memory
 	look := func(after time.Duration, known node.Answer) time.Time {
-		w := worker.Worker{Known: known, Asked: now.Add(after), Pod: nodeset.Pod{Ready: true}}
+		w := worker.Worker{Known: known, Asked: now.Add(after), Pod: workerpod.Pod{Ready: true}}
 		m.recall(pod("w-0"), key, &w)
 		return w.Absent
 	}

@@ -16,14 +16,13 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // settings are what a NodeSet sets for each of its workers.
 type settings struct {
 	drainTimeout string
-	protection   worker.Protection
+	protection   workerpod.Protection
 	departs      bool
 	lost         bool
 	dryRun       bool
@@ -31,7 +30,7 @@ type settings struct {
 }
 
 func settingsOf(n *slinkyv1beta1.NodeSet) settings {
-	s := settings{protection: workerpod.Protection(n), departs: departs(n), lost: workerpod.Lost(n), dryRun: workerpod.DryRun(n), checks: strings.Join(n.Spec.RequiredChecks, ",")}
+	s := settings{protection: workerpod.ProtectionOf(n), departs: departs(n), lost: workerpod.Lost(n), dryRun: workerpod.DryRun(n), checks: strings.Join(n.Spec.RequiredChecks, ",")}
 	if n.Spec.DrainTimeout != nil {
 		s.drainTimeout = n.Spec.DrainTimeout.Duration.String()
 	}

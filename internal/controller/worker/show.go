@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
@@ -177,7 +176,7 @@ func retiringReason(w worker.Worker, action worker.Action) string {
 }
 
 // reasonOf returns the cause in the form of a condition's reason: ScaleIn for scale-in.
-func reasonOf(cause nodeset.Cause) string {
+func reasonOf(cause workerpod.Cause) string {
 	var b strings.Builder
 	for word := range strings.SplitSeq(string(cause), "-") {
 		if word != "" {

@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 func TestWhatSlurmSaidLastStaysWhileItSaysNothing(t *testing.T) {
@@ -34,7 +34,7 @@ func TestWhatSlurmSaidLastStaysWhileItSaysNothing(t *testing.T) {
 			pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
 				{Type: slinkyv1beta1.PodConditionNeedsAttention, Status: corev1.ConditionTrue, Reason: tc.reason, Message: "look"},
 			}}}
-			w := worker.Worker{Known: tc.known, Pod: nodeset.Pod{Terminating: tc.terminating}}
+			w := worker.Worker{Known: tc.known, Pod: workerpod.Pod{Terminating: tc.terminating}}
 			got := wantedConditions(pod, w, worker.Action{})
 			stays := len(got) == 1 && got[0].Reason == tc.reason && got[0].Message == "look" && got[0].Status == corev1.ConditionTrue
 			if stays != tc.want || !tc.want && len(got) > 0 {
@@ -66,7 +66,7 @@ func TestTheReasonOfAWaitIsWhatTheNodeSetReads(t *testing.T) {
 		slinkyv1beta1.ReasonWaitingForJobs: {Shown: worker.Shown{Message: "waiting for jobs to end", WaitsForJobs: true}},
 		"ScaleIn":                          {Shown: worker.Shown{Message: "draining"}},
 	} {
-		got := wantedConditions(&corev1.Pod{}, worker.Worker{Known: node.Yes, Pod: nodeset.Pod{Retired: nodeset.ScaleIn}}, action)
+		got := wantedConditions(&corev1.Pod{}, worker.Worker{Known: node.Yes, Pod: workerpod.Pod{Retired: workerpod.ScaleIn}}, action)
 		if len(got) != 1 || got[0].Type != slinkyv1beta1.PodConditionRetiring || got[0].Reason != want {
 			t.Errorf("%+v, want reason %s", got, want)
 		}

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/coxswain-hpc/coxswain/internal/link"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // stateChange is a change of the state of a Slurm node.
@@ -83,7 +83,7 @@ func (r *reconciler) setState(ctx context.Context, s *scope) (changes bool) {
 	}
 	key := client.ObjectKeyFromObject(s.pod)
 	if until := r.refused(s, c); !until.IsZero() {
-		s.action.Again = nodeset.Sooner(s.action.Again, until)
+		s.action.Again = workerpod.Sooner(s.action.Again, until)
 		return true
 	}
 	logger := log.FromContext(ctx).WithValues("node", s.node, "change", c.what, "reason", c.reason)

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // TestNoKubeletEndsAContainerWithJobs: a failed liveness probe ends the container of slurmd, and all jobs in it.
@@ -35,7 +35,7 @@ func TestNoKubeletEndsAContainerWithJobs(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			pod, err := renderworker.Pod(input(t, tt.spec), nodeset.Place{}, "0123456789")
+			pod, err := renderworker.Pod(input(t, tt.spec), workerpod.Place{}, "0123456789")
 			if err != nil {
 				t.Fatal(err)
 			}

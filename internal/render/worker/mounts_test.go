@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 func TestWhatAUserMountsTakesThePlaceOfWhatWorkersHave(t *testing.T) {
@@ -34,7 +34,7 @@ func TestWhatAUserMountsTakesThePlaceOfWhatWorkersHave(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := input(t, tt.spec)
-			pod, err := renderworker.Pod(in, nodeset.Place{}, "0123456789")
+			pod, err := renderworker.Pod(in, workerpod.Place{}, "0123456789")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,16 +10,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/testing/executable"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // TestTheEndOfAPodKeepsWhatAnAdministratorSaid runs the preStop command with a scontrol that shows a node and notes updates.
 func TestTheEndOfAPodKeepsWhatAnAdministratorSaid(t *testing.T) {
 	commands := map[bool][]string{} // by whether Slurm powers the workers
 	for saves, spec := range map[bool]string{false: `{controllerRef: {name: demo}}`, true: `{controllerRef: {name: demo}, powerSaving: {}}`} {
-		pod, err := renderworker.Pod(input(t, spec), nodeset.Place{}, "r")
+		pod, err := renderworker.Pod(input(t, spec), workerpod.Place{}, "r")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/render"
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // TestWorkersThatNeedChecks: a worker registers drained where its NodeSet requires checks, and no other worker is replaced for that.
@@ -24,11 +24,11 @@ func TestWorkersThatNeedChecks(t *testing.T) {
 	if after, err := renderworker.RevisionData(needy); err != nil || string(after) != string(before) {
 		t.Errorf("the revision is another one (%v):\n%s\n%s", err, before, after)
 	}
-	free, err := renderworker.Pod(plain, nodeset.Place{}, "r")
+	free, err := renderworker.Pod(plain, workerpod.Place{}, "r")
 	if err != nil {
 		t.Fatal(err)
 	}
-	waits, err := renderworker.Pod(needy, nodeset.Place{}, "r")
+	waits, err := renderworker.Pod(needy, workerpod.Place{}, "r")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestWorkersThatNeedChecks(t *testing.T) {
 		t.Errorf("slurmd does not register drained: %s", got)
 	}
 	saving := input(t, spec+`, requiredChecks: [disk], powerSaving: {}}`)
-	pod, err := renderworker.Pod(saving, nodeset.Place{}, "r")
+	pod, err := renderworker.Pod(saving, workerpod.Place{}, "r")
 	if err != nil {
 		t.Fatal(err)
 	}

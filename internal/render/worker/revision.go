@@ -16,8 +16,8 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/api/embedded"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // RevisionData is what makes workers of one NodeSet alike, as JSON with sorted keys. It covers what the user wrote, in
@@ -168,7 +168,7 @@ func canonical(data []byte) ([]byte, error) {
 
 func claimNames(n *slinkyv1beta1.NodeSet) []string {
 	var names []string
-	claims, _ := Claims(n, nodeset.Place{})
+	claims, _ := Claims(n, workerpod.Place{})
 	for _, c := range claims {
 		names = append(names, c.Labels[claimTemplateLabel]+"-"+n.PodName(0)) // whatever the scaling mode
 	}

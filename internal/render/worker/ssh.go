@@ -9,11 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/render"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
 	"github.com/coxswain-hpc/coxswain/internal/render/sshd"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // Names of volumes and of the port by which users log in to workers.
@@ -93,7 +93,7 @@ func addHostKeys(n *slinkyv1beta1.NodeSet, spec *corev1.PodSpec) {
 
 // HostKeys returns the Secret with the host keys of the workers, and whether they have any.
 func HostKeys(in Input) (render.Secret, bool) {
-	p, err := Pod(in, nodeset.Place{}, "")
+	p, err := Pod(in, workerpod.Place{}, "")
 	used := err == nil && slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.Secret != nil && v.Secret.SecretName == in.NodeSet.SSHHostKeysName()
 	})

@@ -19,13 +19,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // Input is a NodeSet and what is known about its surroundings.
@@ -52,7 +52,7 @@ func Labels(n *slinkyv1beta1.NodeSet) label.Set {
 // error joins problem.Problems.
 func Check(in Input) error {
 	n := in.NodeSet
-	p, err := Pod(in, nodeset.Place{}, "")
+	p, err := Pod(in, workerpod.Place{}, "")
 	errs := []error{err}
 	if n.SavesPower() && p.Spec.HostNetwork {
 		errs = append(errs, problem.Errorf("spec.powerSaving", slinkyv1beta1.ReasonInvalidSpec,
@@ -72,7 +72,7 @@ func Ignore(n *slinkyv1beta1.NodeSet, out *render.Output) {
 }
 
 // Pod returns a worker of a revision. The error joins problem.Problems.
-func Pod(in Input, place nodeset.Place, revision string) (*corev1.Pod, error) {
+func Pod(in Input, place workerpod.Place, revision string) (*corev1.Pod, error) {
 	n := in.NodeSet
 	set := Labels(n)
 	spec, specErr := podSpec(in)
@@ -136,7 +136,7 @@ func Template(in Input) (*corev1.PodSpec, error) {
 const claimTemplateLabel = "coxswain.dev/claim-template"
 
 // Claims returns the claims of a worker, one for each volumeClaimTemplate.
-func Claims(n *slinkyv1beta1.NodeSet, place nodeset.Place) ([]*corev1.PersistentVolumeClaim, error) {
+func Claims(n *slinkyv1beta1.NodeSet, place workerpod.Place) ([]*corev1.PersistentVolumeClaim, error) {
 	var out []*corev1.PersistentVolumeClaim
 	var errs []error
 	for i := range n.Spec.VolumeClaimTemplates {

@@ -12,13 +12,13 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/api/embedded"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 func input(t testing.TB, spec string) renderworker.Input {
@@ -83,7 +83,7 @@ func TestPod(t *testing.T) {
 			if err := renderworker.Check(in); err != nil {
 				t.Fatal(err)
 			}
-			id := nodeset.Place{Ordinal: tt.ordinal, Node: tt.node, Hostname: tt.hostname}
+			id := workerpod.Place{Ordinal: tt.ordinal, Node: tt.node, Hostname: tt.hostname}
 			pod, err := renderworker.Pod(in, id, "0123456789")
 			if err != nil {
 				t.Fatal(err)
@@ -107,7 +107,7 @@ func TestPod(t *testing.T) {
 func TestTheSshdConfigOfAUser(t *testing.T) {
 	in := input(t, `{controllerRef: {name: demo}, ssh: {enabled: true, sshdConfigRef: {name: own, key: sshd_config}}}`)
 	in.SshdConfig = "MaxSessions 3\n"
-	pod, err := renderworker.Pod(in, nodeset.Place{}, "0123456789")
+	pod, err := renderworker.Pod(in, workerpod.Place{}, "0123456789")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +360,7 @@ func FuzzNodeConf(f *testing.F) {
 		if renderworker.Check(in) != nil {
 			return
 		}
-		pod, err := renderworker.Pod(in, nodeset.Place{}, "r")
+		pod, err := renderworker.Pod(in, workerpod.Place{}, "r")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,6 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -34,14 +33,14 @@ func (r *reconciler) waiting(ctx context.Context, check *nebiusv1alpha1.ActiveCh
 	}
 	for i := range pods {
 		p := &pods[i]
-		if p.Spec.NodeName == "" || p.DeletionTimestamp != nil || !slices.Contains(worker.RequiredChecks(p.Annotations), check.Name) {
+		if p.Spec.NodeName == "" || p.DeletionTimestamp != nil || !slices.Contains(workerpod.RequiredChecks(p.Annotations), check.Name) {
 			continue
 		}
 		w := checks.Worker{Name: p.Name, UID: p.UID, Said: p.Annotations[slinkyv1beta1.AnnotationCheckPrefix+check.Name]}
 		var n corev1.Node
 		switch err := r.Client.Get(ctx, client.ObjectKey{Name: p.Spec.NodeName}, &n, client.UnsafeDisableDeepCopy); {
 		case err == nil:
-			w.Machine = workerpod.Machine(&n)
+			w.Machine = workerpod.MachineOf(&n)
 		case !apierrors.IsNotFound(err):
 			return nil, fmt.Errorf("reading the Kubernetes node %s: %w", p.Spec.NodeName, err)
 		}
@@ -67,7 +66,7 @@ func (r *reconciler) mark(ctx context.Context, check *nebiusv1alpha1.ActiveCheck
 
 // needed maps a worker pod to the checks that it needs.
 func needed(_ context.Context, o client.Object) (out []ctrl.Request) {
-	for _, name := range worker.RequiredChecks(o.GetAnnotations()) {
+	for _, name := range workerpod.RequiredChecks(o.GetAnnotations()) {
 		out = append(out, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: name}})
 	}
 	return out
@@ -75,7 +74,7 @@ func needed(_ context.Context, o client.Object) (out []ctrl.Request) {
 
 // needy lets through the worker pods that need checks: when they are created, get a Kubernetes node, or wait.
 func needy() predicate.Predicate {
-	return predicate.And(predicate.NewPredicateFuncs(func(o client.Object) bool { return len(worker.RequiredChecks(o.GetAnnotations())) > 0 }), predicate.Funcs{
+	return predicate.And(predicate.NewPredicateFuncs(func(o client.Object) bool { return len(workerpod.RequiredChecks(o.GetAnnotations())) > 0 }), predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*corev1.Pod)

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 const (
@@ -71,5 +71,5 @@ func (c *refusedClaims) add(claim *corev1.PersistentVolumeClaim, pod *corev1.Pod
 	}
 	c.problems = append(c.problems, problem.Waitingf("PersistentVolumeClaim "+claim.Name, slinkyv1beta1.ReasonApplyFailed,
 		"the API server refuses the owner that persistentVolumeClaimRetentionPolicy asks for%s: %v", kept, refusal.why))
-	c.again = plans.Sooner(c.again, refusal.until)
+	c.again = workerpod.Sooner(c.again, refusal.until)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // ownClaims gives the claims of the NodeSet the owners with which they are to be deleted. It comes before any worker is marked: the claim
@@ -95,7 +96,7 @@ func (r *reconciler) ownClaim(ctx context.Context, n *slinkyv1beta1.NodeSet, cla
 
 // createClaims makes the claims of a worker that do not exist; those that exist are kept for it. A claim that is about to go with the
 // worker before is a problem that heals: a pod that used it would wait for ever.
-func (r *reconciler) createClaims(ctx context.Context, n *slinkyv1beta1.NodeSet, place plans.Place) error {
+func (r *reconciler) createClaims(ctx context.Context, n *slinkyv1beta1.NodeSet, place workerpod.Place) error {
 	claims, err := renderworker.Claims(n, place)
 	if err != nil {
 		return err

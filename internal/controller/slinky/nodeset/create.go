@@ -17,15 +17,15 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // createAll makes workers.
-func (r *reconciler) createAll(ctx context.Context, in renderworker.Input, places []plans.Place, revision string) error {
+func (r *reconciler) createAll(ctx context.Context, in renderworker.Input, places []workerpod.Place, revision string) error {
 	if len(places) == 0 {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (r *reconciler) createAll(ctx context.Context, in renderworker.Input, place
 	return errors.Join(err, created.held())
 }
 
-func (r *reconciler) create(ctx context.Context, in renderworker.Input, place plans.Place, revision string, created *done) error {
+func (r *reconciler) create(ctx context.Context, in renderworker.Input, place workerpod.Place, revision string, created *done) error {
 	n := in.NodeSet
 	pod, err := renderworker.Pod(in, place, revision)
 	if err != nil {

@@ -59,7 +59,7 @@ func (r *reconciler) phases() []phase {
 func (s *scope) inTurn(ctx context.Context, phases []phase) (again time.Time, err error) {
 	for _, do := range phases {
 		t, failure := do(ctx, s)
-		again, err = plans.Sooner(again, t), errors.Join(err, failure)
+		again, err = workerpod.Sooner(again, t), errors.Join(err, failure)
 	}
 	return again, err
 }

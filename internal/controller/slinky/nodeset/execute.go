@@ -21,6 +21,7 @@ import (
 	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // marksOwner is the field manager of the marks that this controller puts on pods, apart from what others put on them.
@@ -73,7 +74,7 @@ func (r *reconciler) deleteAll(ctx context.Context, n *slinkyv1beta1.NodeSet, na
 
 // retireAll marks the workers that are to go.
 func (r *reconciler) retireAll(ctx context.Context, n *slinkyv1beta1.NodeSet, retire []plans.Retirement, byName map[string]*corev1.Pod, texts map[string]string) error {
-	retired := map[plans.Cause]*done{}
+	retired := map[workerpod.Cause]*done{}
 	for _, retirement := range retire {
 		retired[retirement.Cause] = &done{}
 	}

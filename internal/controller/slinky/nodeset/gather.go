@@ -131,7 +131,7 @@ func (r *reconciler) gatherSpec(ctx context.Context, f *facts) error {
 	w.Replicas, w.MinReady = int(n.Replicas()), minReady(n)
 	w.Daemon = n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet
 	if n.SavesPower() {
-		pod, err := renderworker.Pod(f.input, plans.Place{}, "") // all are alike in what they register with
+		pod, err := renderworker.Pod(f.input, workerpod.Place{}, "") // all are alike in what they register with
 		if err != nil {
 			return err
 		}

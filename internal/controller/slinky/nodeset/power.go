@@ -115,7 +115,7 @@ func (r *reconciler) confirmPowerDown(ctx context.Context, s *scope) (again time
 		return nil
 	})
 	plan.PowerDown = slices.DeleteFunc(slices.Clone(plan.PowerDown), func(pod string) bool { return !slices.Contains(confirmed, pod) })
-	return plans.Sooner(again, unanswered), err
+	return workerpod.Sooner(again, unanswered), err
 }
 
 // resume resumes nodes that are powered down, and which Slurm would not power up as they are. After a write, again is when to look again.

@@ -5,7 +5,6 @@ package nodeset
 
 import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -13,5 +12,5 @@ import (
 // RestApi nothing would ever take the label off.
 func (r *reconciler) bornProtected(n *slinkyv1beta1.NodeSet) bool {
 	_, ok := r.linkOf(n)
-	return ok && workerpod.Protection(n) == worker.UntilDrained
+	return ok && workerpod.ProtectionOf(n) == workerpod.UntilDrained
 }

@@ -25,6 +25,7 @@ import (
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // renew deletes the records of Slurm nodes whose workers are about to be made and register with something else than the workers before. A
@@ -80,7 +81,7 @@ func (r *reconciler) renew(ctx context.Context, s *scope) (again time.Time, err 
 		return again, err
 	}
 	wait := func(names []string) {
-		plan.Create = slices.DeleteFunc(slices.Clone(plan.Create), func(p plans.Place) bool { return slices.Contains(names, slurmName(n, pod, p)) })
+		plan.Create = slices.DeleteFunc(slices.Clone(plan.Create), func(p workerpod.Place) bool { return slices.Contains(names, slurmName(n, pod, p)) })
 	}
 	if !busy.IsZero() {
 		wait(outdated)
@@ -153,7 +154,7 @@ func (r *renewals) decide(set types.NamespacedName, facts plans.Renewal) (again 
 }
 
 // outdated returns the records that stand in the way of workers that are about to be made.
-func (r *reconciler) outdated(ctx context.Context, n *slinkyv1beta1.NodeSet, pod *corev1.Pod, snapshot *link.Snapshot, places []plans.Place) ([]string, error) {
+func (r *reconciler) outdated(ctx context.Context, n *slinkyv1beta1.NodeSet, pod *corev1.Pod, snapshot *link.Snapshot, places []workerpod.Place) ([]string, error) {
 	var coming []plans.NewWorker
 	var records []plans.OrphanedNode
 	for _, place := range places {
@@ -199,7 +200,7 @@ func (r *reconciler) kubeNodeGone(ctx context.Context, name string) (bool, error
 
 // slurmName returns the name in Slurm of a worker like pod that is about to be made in a place; empty when it follows from a Kubernetes
 // node that is not known yet.
-func slurmName(n *slinkyv1beta1.NodeSet, pod *corev1.Pod, place plans.Place) string {
+func slurmName(n *slinkyv1beta1.NodeSet, pod *corev1.Pod, place workerpod.Place) string {
 	switch {
 	case pod.Spec.HostNetwork:
 		return place.Node

@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 func report(n *slinkyv1beta1.NodeSet, o reconcile.Outcome[facts, *plan, observation]) reconcile.Report {
@@ -28,7 +29,7 @@ func report(n *slinkyv1beta1.NodeSet, o reconcile.Outcome[facts, *plan, observat
 		s.OrdinalToNode = plans.Pinned(f.workers.Pins)
 		s.Plan, s.Planned = p.steps, p.planned
 		out.Problems = append(out.Problems, f.unfit...)
-		out.Again = plans.Sooner(p.workers.Again, o.Seen.again)
+		out.Again = workerpod.Sooner(p.workers.Again, o.Seen.again)
 	}
 	if c, ok := lost(n, f.workers, p.workers); ok {
 		out.Conditions = append(out.Conditions, c)

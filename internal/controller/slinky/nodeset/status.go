@@ -12,7 +12,6 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
@@ -93,7 +92,7 @@ func retiring(pods []corev1.Pod) string {
 		p := &pods[i]
 		c := workerpod.Condition(p, slinkyv1beta1.PodConditionRetiring)
 		switch {
-		case plans.Cause(p.Annotations[slinkyv1beta1.AnnotationRetired]) == "" || p.DeletionTimestamp != nil || c == nil:
+		case workerpod.Cause(p.Annotations[slinkyv1beta1.AnnotationRetired]) == "" || p.DeletionTimestamp != nil || c == nil:
 		case told < maxRetiringShown:
 			fmt.Fprintf(&b, "; %s retires: %s", p.Name, c.Message)
 			told++

@@ -27,7 +27,7 @@ func tell(f facts, p *plan) {
 			waiting[pod.Name] = c.Message
 		}
 	}
-	name := func(place plans.Place) string { return place.PodName(f.set) }
+	name := func(place workerpod.Place) string { return place.PodName(f.set) }
 	steps, total := plans.Steps(f.planned(p.revision), p.workers, workerpod.DryRun(f.set), name, waiting)
 	p.planned, p.texts = int32(total), map[string]string{} //nolint:gosec // a number of pods
 	for _, s := range steps {
@@ -40,7 +40,7 @@ func tell(f facts, p *plan) {
 }
 
 // marks returns the annotations of ours that a pod is to have. A pod that is to go already has been so since it was marked first.
-func (r *reconciler) marks(pod *corev1.Pod, cause plans.Cause, text string) map[string]string {
+func (r *reconciler) marks(pod *corev1.Pod, cause workerpod.Cause, text string) map[string]string {
 	out := map[string]string{}
 	if cause != "" {
 		out[slinkyv1beta1.AnnotationRetired], out[slinkyv1beta1.AnnotationPodCordon] = string(cause), "true"
