@@ -10,6 +10,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/powerstate"
 	"github.com/coxswain-hpc/coxswain/internal/reboot"
 	"github.com/coxswain-hpc/coxswain/internal/rule"
 	"github.com/coxswain-hpc/coxswain/internal/worker"
@@ -26,6 +27,7 @@ func TestThePageOfRulesIsThatOfTheLists(t *testing.T) {
 		{"One worker (`internal/worker`)", worker.Rules()},
 		{"A Kubernetes node with workers (`internal/health`)", health.Rules()},
 		{"A Kubernetes node that is drained and rebooted (`internal/reboot`)", reboot.Rules()},
+		{"A worker that Slurm powers up and down on request (`internal/powerstate`)", powerstate.Rules()},
 	} {
 		fmt.Fprintf(&out, "\n## %s\n", about.title)
 		for _, list := range about.lists {

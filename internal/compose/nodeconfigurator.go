@@ -16,7 +16,6 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/api/embedded"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
-	"github.com/coxswain-hpc/coxswain/internal/reboot"
 	"github.com/coxswain-hpc/coxswain/internal/render"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
@@ -182,7 +181,7 @@ func (c *configurator) place(pod *corev1.PodSpec, custom *nebiusv1alpha1.CustomC
 		c.makesAccount = pod.ServiceAccountName == ""
 		pod.ServiceAccountName = cmp.Or(pod.ServiceAccountName, RebooterAccount(c.object.Name))
 		// The taint of a drained node must not end who has to take it away.
-		taint := reboot.Taint()
+		taint := nebiusv1alpha1.RebooterTaint()
 		own := corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpExists, Effect: taint.Effect}
 		if !slices.Contains(pod.Tolerations, own) {
 			pod.Tolerations = append(pod.Tolerations, own)

@@ -10,7 +10,7 @@ func Rules() []rule.Description { return rule.Words(lists()) }
 
 func lists() []rule.Described {
 	return []rule.Described{
-		&podFates, &powerFates, &powerResumes, &recordSteps, &activeSteps, &daemonCauses, &daemonPlaces, &pinned, &sightings, &scheduledUpdates, &rollingUpdates, &podMarks,
+		&podFates, &powerFates, &powerResumes, &recordSteps, &daemonCauses, &daemonPlaces, &pinned, &sightings, &scheduledUpdates, &rollingUpdates, &podMarks,
 		&recordFates, &renewals, &orphanDrains, &orphanDeletions, &departedDeletions, &reservationPlans,
 	}
 }

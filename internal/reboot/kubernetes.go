@@ -46,7 +46,7 @@ func cordonedByUs(n *corev1.Node) bool {
 	})
 }
 
-func isOurs(t corev1.Taint) bool { ours := Taint(); return t.MatchTaint(&ours) }
+func isOurs(t corev1.Taint) bool { ours := nebiusv1alpha1.RebooterTaint(); return t.MatchTaint(&ours) }
 
 func conditionOf(n *corev1.Node, kind corev1.NodeConditionType) Condition {
 	for _, c := range n.Status.Conditions {
@@ -73,7 +73,7 @@ func PodOf(p *corev1.Pod) Pod {
 
 // tolerates reports whether a toleration lets a pod stay on a node with the taint. One with a time limit does not.
 func tolerates(t corev1.Toleration) bool {
-	taint := Taint()
+	taint := nebiusv1alpha1.RebooterTaint()
 	switch {
 	case t.TolerationSeconds != nil, t.Effect != "" && t.Effect != taint.Effect, t.Key != "" && t.Key != taint.Key:
 		return false
@@ -92,7 +92,7 @@ func Write(n *corev1.Node, step Next, now time.Time) {
 	case Cordon:
 		n.Spec.Unschedulable = true
 	case SetTaint:
-		n.Spec.Taints = append(slices.Clip(n.Spec.Taints), Taint())
+		n.Spec.Taints = append(slices.Clip(n.Spec.Taints), nebiusv1alpha1.RebooterTaint())
 	case Release:
 		had := NodeOf(n).Marks
 		if had.Cordoned && cordonedByUs(n) {

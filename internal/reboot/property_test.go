@@ -140,7 +140,7 @@ func (m *machine) happen() {
 	case 7:
 		if !NodeOf(m.node).Tainted {
 			m.taint = true
-			m.node.Spec.Taints = append(m.node.Spec.Taints, Taint())
+			m.node.Spec.Taints = append(m.node.Spec.Taints, nebiusv1alpha1.RebooterTaint())
 		}
 	case 8:
 		if !m.node.Spec.Unschedulable {

@@ -15,11 +15,6 @@ import (
 // FieldManager is the name under which the rebooter changes Nodes. By it the API server shows whose a cordon is.
 const FieldManager = "coxswain-rebooter"
 
-// Taint is on a node that is drained, as Soperator has it: docs/contributors/predecessors/soperator-health.md#the-rebooter.
-func Taint() corev1.Taint {
-	return corev1.Taint{Key: "node.kubernetes.io/NoExecute", Value: "true", Effect: corev1.TaintEffectNoExecute}
-}
-
 // Facts are what is known of a node.
 type Facts struct {
 	// Now is the time of the pass.

@@ -169,7 +169,7 @@ func TestWhichPodsStay(t *testing.T) {
 		p.Labels = map[string]string{slinkyv1beta1.LabelPodProtect: protect}
 		return p
 	}
-	key := Taint().Key
+	key := nebiusv1alpha1.RebooterTaint().Key
 	for _, tt := range []struct {
 		name string
 		pod  *corev1.Pod

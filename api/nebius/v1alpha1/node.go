@@ -3,6 +3,8 @@
 
 package v1alpha1
 
+import corev1 "k8s.io/api/core/v1"
+
 // Conditions of a Kubernetes node by which a drain and a reboot are asked for, and by which the rebooter reports how far it is.
 const (
 	// ConditionSoperatorChecksNodeDegraded is True while the machine is to be rebooted because of what Slurm reports about its workers.
@@ -76,3 +78,9 @@ const (
 	// AnnotationDrainedForReboot is set when no drain was asked for: the rebooter drains for the sake of a reboot.
 	AnnotationDrainedForReboot = "coxswain.dev/drained-for-reboot"
 )
+
+// RebooterTaint returns the taint of a node that the rebooter drains, as Soperator has it:
+// docs/contributors/predecessors/soperator-health.md#the-rebooter.
+func RebooterTaint() corev1.Taint {
+	return corev1.Taint{Key: "node.kubernetes.io/NoExecute", Value: "true", Effect: corev1.TaintEffectNoExecute}
+}
