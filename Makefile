@@ -162,7 +162,7 @@ LONGEST := ./test/leaves ./test/integration/...
 unit: bin/localkube bin/helm ## Run unit tests and tests against a real apiserver; compare the rights of operator and webhook with those they used.
 	@bin/localkube build
 	@RAPID_SEED=1 COXSWAIN_LEAVES_SHARE=$(LEAVES_SHARE) COXSWAIN_RBAC_USES=$(CURDIR)/out/rbac $(GO_TEST) -p 3 -parallel 6 -timeout 20m $$(go list $(LONGEST) ./... | grep -vE '$(ELSEWHERE)')
-	@RAPID_SEED=1 $(GO_TEST) ./internal/nodeset -run 'Invariants|NeverTakes' -rapid.checks=1500
+	@RAPID_SEED=1 $(GO_TEST) ./internal/controller/slinky/nodeset/nodesetplan -run 'Invariants|NeverTakes' -rapid.checks=1500
 	@RAPID_SEED=1 $(GO_TEST) ./internal/health -run Invariants -rapid.checks=3000
 	@hack/check-rbac out/rbac
 
@@ -181,7 +181,7 @@ leaves: bin/localkube ## Change every leaf of every component's spec on a real a
 
 .PHONY: worlds
 worlds: ## Let random worlds, other ones each time, try the plans of NodeSets, Kubernetes nodes and SlurmClusters for longer. Part of "make test-long".
-	@$(GO_TEST) ./internal/nodeset -run 'Invariants|NeverTakes' -rapid.checks=15000
+	@$(GO_TEST) ./internal/controller/slinky/nodeset/nodesetplan -run 'Invariants|NeverTakes' -rapid.checks=15000
 	@$(GO_TEST) ./internal/health -run Invariants -rapid.checks=30000
 	@$(GO_TEST) -timeout 30m ./internal/compose -rapid.checks=1000
 
@@ -205,7 +205,7 @@ mutants: ## Put the bugs of others into the operator, one at a time, and see tha
 .PHONY: status-page
 status-page: ## Look at the status page with Chromium, and take its pictures for the documentation. Chromium, a Debian package, is installed: 414 MB.
 	@hack/install-packages chromium
-	@$(GO_TEST) ./internal/statuspage -run Chromium -statuspage.chromium -statuspage.screenshots=$(CURDIR)/docs/administrators
+	@$(GO_TEST) ./internal/observe/statuspage -run Chromium -statuspage.chromium -statuspage.screenshots=$(CURDIR)/docs/administrators
 
 .PHONY: counts
 counts: bin/localkube bin/manager ## Hold what the operator costs with 100 workers: API writes, Slurm calls, bytes at rest; docs/administrators/benchmarks.md.

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/powerstate/powerstateplan"
+	"github.com/coxswain-hpc/coxswain/internal/controller/rebooter/rebooterplan"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
+	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	"github.com/coxswain-hpc/coxswain/internal/nodeset"
-	"github.com/coxswain-hpc/coxswain/internal/powerstate"
-	"github.com/coxswain-hpc/coxswain/internal/reboot"
-	"github.com/coxswain-hpc/coxswain/internal/rule"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/problem/rule"
 )
 
 // TestThePageOfRulesIsThatOfTheLists compares contributors/rules.md with the lists by which the operator decides.
@@ -23,11 +23,11 @@ func TestThePageOfRulesIsThatOfTheLists(t *testing.T) {
 		title string
 		lists []rule.Description
 	}{
-		{"Which workers there are to be (`internal/nodeset`)", nodeset.Rules()},
-		{"One worker (`internal/worker`)", worker.Rules()},
+		{"Which workers there are to be (`internal/controller/slinky/nodeset/nodesetplan`)", nodesetplan.Rules()},
+		{"One worker (`internal/controller/worker/workerplan`)", workerplan.Rules()},
 		{"A Kubernetes node with workers (`internal/health`)", health.Rules()},
-		{"A Kubernetes node that is drained and rebooted (`internal/reboot`)", reboot.Rules()},
-		{"A worker that Slurm powers up and down on request (`internal/powerstate`)", powerstate.Rules()},
+		{"A Kubernetes node that is drained and rebooted (`internal/controller/rebooter/rebooterplan`)", rebooterplan.Rules()},
+		{"A worker that Slurm powers up and down on request (`internal/controller/nebius/powerstate/powerstateplan`)", powerstateplan.Rules()},
 	} {
 		fmt.Fprintf(&out, "\n## %s\n", about.title)
 		for _, list := range about.lists {

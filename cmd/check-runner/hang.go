@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/coxswain-hpc/coxswain/internal/passivecheck"
-	"github.com/coxswain-hpc/coxswain/internal/passivecheck/runner"
+	"github.com/coxswain-hpc/coxswain/internal/node/passivecheck"
+	"github.com/coxswain-hpc/coxswain/internal/node/passivecheck/runner"
 )
 
 const (

@@ -20,10 +20,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/passivecheck"
-	"github.com/coxswain-hpc/coxswain/internal/passivecheck/builtin"
-	"github.com/coxswain-hpc/coxswain/internal/passivecheck/machine"
-	"github.com/coxswain-hpc/coxswain/internal/passivecheck/runner"
+	"github.com/coxswain-hpc/coxswain/internal/node/passivecheck"
+	"github.com/coxswain-hpc/coxswain/internal/node/passivecheck/builtin"
+	"github.com/coxswain-hpc/coxswain/internal/node/passivecheck/machine"
+	"github.com/coxswain-hpc/coxswain/internal/node/passivecheck/runner"
 )
 
 // Where things are, unless flags or the environment set another place.

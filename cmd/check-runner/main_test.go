@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/passivecheck/runner"
+	"github.com/coxswain-hpc/coxswain/internal/node/passivecheck/runner"
 	"github.com/coxswain-hpc/coxswain/internal/testing/executable"
 )
 

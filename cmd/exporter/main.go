@@ -20,9 +20,9 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/coxswain-hpc/coxswain/internal/exporter"
-	"github.com/coxswain-hpc/coxswain/internal/link"
-	"github.com/coxswain-hpc/coxswain/internal/logging"
+	"github.com/coxswain-hpc/coxswain/internal/observe/exporter"
+	"github.com/coxswain-hpc/coxswain/internal/operator/logging"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 )
 
 // version is set by the linker.

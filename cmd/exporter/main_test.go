@@ -21,9 +21,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 	"github.com/coxswain-hpc/coxswain/internal/testing/executable"
+	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -15,8 +15,8 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"github.com/coxswain-hpc/coxswain/internal/command"
-	"github.com/coxswain-hpc/coxswain/internal/logging"
+	"github.com/coxswain-hpc/coxswain/internal/operator/command"
+	"github.com/coxswain-hpc/coxswain/internal/operator/logging"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 )

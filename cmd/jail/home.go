@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/coxswain-hpc/coxswain/internal/jail"
-	"github.com/coxswain-hpc/coxswain/internal/jail/home"
+	"github.com/coxswain-hpc/coxswain/internal/node/jail"
+	"github.com/coxswain-hpc/coxswain/internal/node/jail/home"
 )
 
 func runHome(_ context.Context, args []string, output io.Writer) error {

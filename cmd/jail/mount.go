@@ -14,8 +14,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/coxswain-hpc/coxswain/internal/jail"
-	"github.com/coxswain-hpc/coxswain/internal/jail/view"
+	"github.com/coxswain-hpc/coxswain/internal/node/jail"
+	"github.com/coxswain-hpc/coxswain/internal/node/jail/view"
 )
 
 // pluginDirs are where Debian and those who build Slurm themselves have its plugins.

@@ -18,8 +18,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/jail/populate"
-	"github.com/coxswain-hpc/coxswain/internal/jail/view"
+	"github.com/coxswain-hpc/coxswain/internal/node/jail/populate"
+	"github.com/coxswain-hpc/coxswain/internal/node/jail/view"
 )
 
 type populateOptions struct {

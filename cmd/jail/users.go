@@ -15,8 +15,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/jail"
-	"github.com/coxswain-hpc/coxswain/internal/jail/users"
+	"github.com/coxswain-hpc/coxswain/internal/node/jail"
+	"github.com/coxswain-hpc/coxswain/internal/node/jail/users"
 )
 
 type usersOptions struct {

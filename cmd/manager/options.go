@@ -15,11 +15,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/command"
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	"github.com/coxswain-hpc/coxswain/internal/logging"
+	"github.com/coxswain-hpc/coxswain/internal/health/podstorage"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
-	"github.com/coxswain-hpc/coxswain/internal/podstorage"
+	"github.com/coxswain-hpc/coxswain/internal/operator/command"
+	"github.com/coxswain-hpc/coxswain/internal/operator/logging"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 	"github.com/coxswain-hpc/coxswain/internal/webhook"
 )

@@ -18,8 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coxswain-hpc/coxswain/internal/health"
+	"github.com/coxswain-hpc/coxswain/internal/health/podstorage"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
-	"github.com/coxswain-hpc/coxswain/internal/podstorage"
 )
 
 func noEnv(string) string { return "" }

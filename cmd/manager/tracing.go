@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/coxswain-hpc/coxswain/internal/tracing"
+	"github.com/coxswain-hpc/coxswain/internal/observe/tracing"
 )
 
 // tracingOptions are where traces are sent. Other settings are read from the environment by OpenTelemetry's library.

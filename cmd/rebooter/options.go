@@ -9,8 +9,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/command"
-	"github.com/coxswain-hpc/coxswain/internal/logging"
+	"github.com/coxswain-hpc/coxswain/internal/operator/command"
+	"github.com/coxswain-hpc/coxswain/internal/operator/logging"
 )
 
 // The environment variables of the program.

@@ -16,7 +16,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/coxswain-hpc/coxswain/internal/logging"
+	"github.com/coxswain-hpc/coxswain/internal/operator/logging"
 )
 
 // version is set by the linker.

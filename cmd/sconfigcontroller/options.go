@@ -10,8 +10,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/command"
-	"github.com/coxswain-hpc/coxswain/internal/logging"
+	"github.com/coxswain-hpc/coxswain/internal/operator/command"
+	"github.com/coxswain-hpc/coxswain/internal/operator/logging"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/coxswain-hpc/coxswain/internal/jail"
+	"github.com/coxswain-hpc/coxswain/internal/node/jail"
 )
 
 // configDir is where users of a jail expect files about Slurm.

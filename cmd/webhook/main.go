@@ -16,8 +16,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
-	"github.com/coxswain-hpc/coxswain/internal/logging"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
+	"github.com/coxswain-hpc/coxswain/internal/operator/logging"
 	"github.com/coxswain-hpc/coxswain/internal/webhook"
 )
 

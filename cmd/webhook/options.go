@@ -8,8 +8,8 @@ import (
 	"flag"
 	"io"
 
-	"github.com/coxswain-hpc/coxswain/internal/command"
-	"github.com/coxswain-hpc/coxswain/internal/logging"
+	"github.com/coxswain-hpc/coxswain/internal/operator/command"
+	"github.com/coxswain-hpc/coxswain/internal/operator/logging"
 	"github.com/coxswain-hpc/coxswain/internal/webhook"
 )
 

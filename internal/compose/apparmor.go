@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
-	"github.com/coxswain-hpc/coxswain/internal/foreignkind"
+	"github.com/coxswain-hpc/coxswain/internal/kube/foreignkind"
 )
 
 // AppArmorProfileKind is the kind of the security-profiles-operator (https://github.com/kubernetes-sigs/security-profiles-operator)

@@ -13,7 +13,7 @@ import (
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
-	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
 
@@ -90,7 +90,7 @@ func (c *composer) file(d *conf.Document, path string) string {
 func (c *composer) cgroupConf() *conf.Document {
 	user := c.parse(conf.Cgroup, c.spec.CustomCgroupConfig, "spec.customCgroupConfig")
 	base := conf.New(conf.Cgroup)
-	if !rendercontroller.CgroupsDisabled(user) {
+	if !slurmctld.CgroupsDisabled(user) {
 		c.cgroupKeys(base)
 	}
 	merged, _ := conf.Merge(base, user, nil)

@@ -12,7 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 	"github.com/coxswain-hpc/coxswain/test/realslurm"
 )
@@ -108,7 +108,7 @@ func contractKeys() []contractKey {
 // renderedConf is the slurm.conf that a composed cluster ends up with.
 func renderedConf(t testing.TB, out Output) string {
 	t.Helper()
-	rendered := rendercontroller.Render(rendererInput(out))
+	rendered := slurmctld.Render(rendererInput(out))
 	if len(rendered.Problems) > 0 {
 		t.Fatal(rendered.Problems.Message())
 	}

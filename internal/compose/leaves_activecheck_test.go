@@ -16,7 +16,7 @@ import (
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
-	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 	"github.com/coxswain-hpc/coxswain/internal/testing/crdcheck"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
@@ -89,16 +89,16 @@ func madeOfCheck(t *testing.T, definition *crdcheck.CRD, path string, object map
 	}
 	check := &nebiusv1alpha1.ActiveCheck{}
 	crdcheck.Decode(t, object, check)
-	in := checks.Input{
+	in := activecheckplan.Input{
 		Check: check, CronJob: &batchv1.CronJob{}, Script: "#!/bin/false",
 		Cluster: &nebiusv1.SlurmCluster{Status: nebiusv1.SlurmClusterStatus{Phase: nebiusv1.PhaseAvailable}},
 	}
 	if check.Spec.PodTemplateNameRef != "" {
 		in.Template = &corev1.PodTemplate{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeName: "leaf"}}}
 	}
-	in.Workers = []checks.Worker{{Name: "w-0", Machine: workerpod.Machine{Node: "node", UID: "u"}}}
-	in.CronJob.Spec.JobTemplate.Spec.ManagedBy = new(checks.ManagedBy)
-	out := checks.Decide(in)
+	in.Workers = []activecheckplan.Worker{{Name: "w-0", Machine: workerpod.Machine{Node: "node", UID: "u"}}}
+	in.CronJob.Spec.JobTemplate.Spec.ManagedBy = new(activecheckplan.ManagedBy)
+	out := activecheckplan.Decide(in)
 	for _, p := range out.Problems {
 		if p.Reason != nebiusv1alpha1.ReasonNotServed {
 			t.Errorf("%s: its value is a mistake, which shows nothing: %s", path, p.Error())
@@ -112,19 +112,19 @@ func madeOfCheck(t *testing.T, definition *crdcheck.CRD, path string, object map
 }
 
 // followsFrom are the Slurm jobs of a run of a check of Slurm jobs, and what follows from their ends.
-func followsFrom(in checks.Input) (all []any) {
-	if !checks.IsSlurmJob(in.Check) {
+func followsFrom(in activecheckplan.Input) (all []any) {
+	if !activecheckplan.IsSlurmJob(in.Check) {
 		return nil
 	}
 	job := &batchv1.Job{}
-	run, _ := checks.RunOf(in, job)
+	run, _ := activecheckplan.RunOf(in, job)
 	var nodes []rest.Node
 	for i := range 100 { // more than any limit in the walk
 		nodes = append(nodes, rest.Node{Name: fmt.Sprintf("worker-%d", i), State: []string{"IDLE"}})
 	}
-	all = append(all, checks.Missing(run, nodes, nil, job))
+	all = append(all, activecheckplan.Missing(run, nodes, nil, job))
 	for _, state := range []string{"FAILED", "COMPLETED"} {
-		reactions, _ := checks.ReactTo(in.Check, checks.CheckedJob{ID: "17", State: state, Nodes: []string{"a"}})
+		reactions, _ := activecheckplan.ReactTo(in.Check, activecheckplan.CheckedJob{ID: "17", State: state, Nodes: []string{"a"}})
 		all = append(all, reactions)
 	}
 	return all

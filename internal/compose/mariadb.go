@@ -17,7 +17,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/api/embedded"
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/foreignkind"
+	"github.com/coxswain-hpc/coxswain/internal/kube/foreignkind"
 	"github.com/coxswain-hpc/coxswain/internal/render"
 )
 

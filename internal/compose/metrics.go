@@ -6,7 +6,7 @@ package compose
 import (
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
 )
 
 // metrics composes those of slurmctld, and has Prometheus scrape them where its operator is installed. They are on by default, so a
@@ -21,7 +21,7 @@ func (c *composer) metrics() slinkyv1beta1.Metrics {
 	}
 	out := slinkyv1beta1.Metrics{Enabled: true}
 	if kind := c.installed.ServiceMonitors; !kind.Usable() {
-		c.ignore(changed || kind.Installed, at+" ("+kind.Why(rendercontroller.ServiceMonitorDefinition)+")")
+		c.ignore(changed || kind.Installed, at+" ("+kind.Why(slurmctld.ServiceMonitorDefinition)+")")
 		return out
 	}
 	groups := node.ServiceMonitor.Endpoints

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/foreignkind"
+	"github.com/coxswain-hpc/coxswain/internal/kube/foreignkind"
 )
 
 func TestServiceMonitor(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/foreignkind"
+	"github.com/coxswain-hpc/coxswain/internal/kube/foreignkind"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
 
@@ -66,7 +66,7 @@ func zeroOrOne(b bool) string {
 func (c *composer) plugstackConf() string {
 	var b strings.Builder
 	if c.shared != nil {
-		b.WriteString(rendercontroller.PlugstackLine + "\n")
+		b.WriteString(slurmctld.PlugstackLine + "\n")
 	}
 	for _, plugin := range c.spankPlugins() {
 		if plugin.configured {

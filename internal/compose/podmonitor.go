@@ -13,7 +13,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/api/embedded"
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
-	"github.com/coxswain-hpc/coxswain/internal/foreignkind"
+	"github.com/coxswain-hpc/coxswain/internal/kube/foreignkind"
 )
 
 // PodMonitorKind is the kind by which the Prometheus operator learns which pods to scrape

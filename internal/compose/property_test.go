@@ -17,10 +17,10 @@ import (
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/render/accounting"
-	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
-	"github.com/coxswain-hpc/coxswain/internal/render/loginset"
-	"github.com/coxswain-hpc/coxswain/internal/render/restapi"
+	"github.com/coxswain-hpc/coxswain/internal/render/login"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmdbd"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmrestd"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
 
@@ -143,14 +143,14 @@ type failer interface {
 }
 
 // rendererInput is the input of the Controller's renderer for a composed cluster.
-func rendererInput(out Output) rendercontroller.Input {
+func rendererInput(out Output) slurmctld.Input {
 	parts := out.Components
-	in := rendercontroller.Input{Controller: parts.Controller, Accounting: parts.Accounting}
+	in := slurmctld.Input{Controller: parts.Controller, Accounting: parts.Accounting}
 	for _, set := range parts.NodeSets {
 		in.NodeSets = append(in.NodeSets, *set)
 	}
 	for name, content := range out.Objects[0].(*corev1.ConfigMap).Data {
-		in.Files.Config = append(in.Files.Config, rendercontroller.File{ConfigMap: out.Objects[0].GetName(), Name: name, Content: content})
+		in.Files.Config = append(in.Files.Config, slurmctld.File{ConfigMap: out.Objects[0].GetName(), Name: name, Content: content})
 	}
 	return in
 }
@@ -159,13 +159,13 @@ func rendererInput(out Output) rendercontroller.Input {
 // when slurm.conf has a line that comes from nowhere.
 func expectRenderable(t failer, cluster *nebiusv1.SlurmCluster, out Output) {
 	parts, in := out.Components, rendererInput(out)
-	rendered := rendercontroller.Render(in)
+	rendered := slurmctld.Render(in)
 	problems := rendered.Problems
 	if parts.Accounting != nil {
-		problems = append(problems, accounting.Render(accounting.Input{Accounting: parts.Accounting}).Problems...)
+		problems = append(problems, slurmdbd.Render(slurmdbd.Input{Accounting: parts.Accounting}).Problems...)
 	}
-	problems = append(problems, restapi.Render(restapi.Input{RestAPI: parts.RestAPI, Controller: parts.Controller, LoginSets: []slinkyv1beta1.LoginSet{*parts.LoginSet}}).Problems...)
-	login := loginset.Render(loginset.Input{LoginSet: parts.LoginSet, Controller: parts.Controller})
+	problems = append(problems, slurmrestd.Render(slurmrestd.Input{RestAPI: parts.RestAPI, Controller: parts.Controller, LoginSets: []slinkyv1beta1.LoginSet{*parts.LoginSet}}).Problems...)
+	login := login.Render(login.Input{LoginSet: parts.LoginSet, Controller: parts.Controller})
 	for _, p := range login.Problems {
 		if !strings.HasPrefix(p.Path, "spec.users") { // the path is the same in both objects but for its beginning
 			problems = append(problems, p)
@@ -224,7 +224,7 @@ func TestTheGoldenClustersRender(t *testing.T) {
 		if name != "full" {
 			continue
 		}
-		login := loginset.Render(loginset.Input{LoginSet: out.Components.LoginSet, Controller: out.Components.Controller})
+		login := login.Render(login.Input{LoginSet: out.Components.LoginSet, Controller: out.Components.Controller})
 		pod := statefulSetOf(t, login.Objects).Spec.Template.Spec
 		i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == hostKeysVolume })
 		if i < 0 || pod.Volumes[i].Secret == nil || pod.Volumes[i].Secret.SecretName != "my-host-keys" || len(pod.Volumes[i].Secret.Items) != 6 {
@@ -242,7 +242,7 @@ func TestStateOnAnotherVolume(t *testing.T) {
 		t.Fatal(out.Problems.Message())
 	}
 	d.expectValid(t, out.Objects)
-	rendered := rendercontroller.Render(rendercontroller.Input{Controller: out.Components.Controller})
+	rendered := slurmctld.Render(slurmctld.Input{Controller: out.Components.Controller})
 	spec := statefulSetOf(t, rendered.Objects).Spec
 	i := slices.IndexFunc(spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == stateVolume })
 	if i < 0 || spec.Template.Spec.Volumes[i].NFS == nil || spec.Template.Spec.Volumes[i].EmptyDir != nil || len(spec.VolumeClaimTemplates) > 0 {

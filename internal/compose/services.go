@@ -10,28 +10,28 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/render/accounting"
-	"github.com/coxswain-hpc/coxswain/internal/render/controller"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
-	"github.com/coxswain-hpc/coxswain/internal/render/loginset"
-	"github.com/coxswain-hpc/coxswain/internal/render/restapi"
+	"github.com/coxswain-hpc/coxswain/internal/render/login"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmdbd"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmrestd"
 )
 
 // services adds the Services by the names that users of a SlurmCluster use, beside those of the components. They select the same pods.
 func (c *composer) services() {
 	parts := &c.out.Components
-	c.service(c.cluster.ControllerServiceName(), "controller", controller.Labels(parts.Controller).Selector(),
+	c.service(c.cluster.ControllerServiceName(), "controller", slurmctld.Labels(parts.Controller).Selector(),
 		slinkyv1beta1.NameSlurmctld, parts.Controller.ServicePort(), intstr.FromString(slinkyv1beta1.NameSlurmctld))
 	if parts.Accounting != nil {
-		c.service(c.cluster.AccountingServiceName(), "accounting", accounting.Labels(parts.Accounting).Selector(),
+		c.service(c.cluster.AccountingServiceName(), "accounting", slurmdbd.Labels(parts.Accounting).Selector(),
 			slinkyv1beta1.NameSlurmdbd, parts.Accounting.ServicePort(), intstr.FromString(slinkyv1beta1.NameSlurmdbd))
 	}
 	if c.spec.SlurmNodes.REST.Enabled {
-		c.service(c.cluster.RESTServiceName(), "rest", restapi.Labels(parts.RestAPI).Selector(),
+		c.service(c.cluster.RESTServiceName(), "rest", slurmrestd.Labels(parts.RestAPI).Selector(),
 			slinkyv1beta1.NameSlurmrestd, parts.RestAPI.ServicePort(), intstr.FromString(slinkyv1beta1.NameSlurmrestd))
 	}
 	if c.spec.SlurmNodes.Login.Size > 0 {
-		c.loginServices(loginset.Labels(parts.LoginSet).Selector())
+		c.loginServices(login.Labels(parts.LoginSet).Selector())
 	}
 	if len(parts.NodeSets) == 0 {
 		return

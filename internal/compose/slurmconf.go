@@ -13,7 +13,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render/config"
-	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
 
@@ -22,7 +22,7 @@ import (
 // need the jail or a patched Slurm.
 func (c *composer) slurmConf(controller *slinkyv1beta1.Controller, accounting *slinkyv1beta1.Accounting, docs documents) string {
 	d := &document{findings: &c.findings, Document: conf.New(conf.Slurm)}
-	cgroupsDisabled := rendercontroller.CgroupsDisabled(docs.cgroup)
+	cgroupsDisabled := slurmctld.CgroupsDisabled(docs.cgroup)
 	c.generalKeys(d, docs)
 	c.fixedKeys(d, cgroupsDisabled)
 	if accounting != nil {
@@ -44,10 +44,10 @@ func (c *composer) slurmConf(controller *slinkyv1beta1.Controller, accounting *s
 // checkCustomConfig finds the lines of the user's text that cannot be used, with their numbers. The Controller's renderer
 // is asked, since it decides which keys are the operator's; merged with ours, the lines would lose their numbers.
 func (c *composer) checkCustomConfig(controller *slinkyv1beta1.Controller, accounting *slinkyv1beta1.Accounting, docs documents) {
-	in := rendercontroller.Input{Controller: controller, Accounting: accounting, Release: c.release}
-	user := rendercontroller.Texts{ExtraConf: c.custom, Files: map[string]config.Text{}}
+	in := slurmctld.Input{Controller: controller, Accounting: accounting, Release: c.release}
+	user := slurmctld.Texts{ExtraConf: c.custom, Files: map[string]config.Text{}}
 	for _, name := range docs.names() {
-		file := rendercontroller.File{Name: name}
+		file := slurmctld.File{Name: name}
 		in.Files.Config = append(in.Files.Config, file)
 		switch name {
 		case cgroupConf:
@@ -56,7 +56,7 @@ func (c *composer) checkCustomConfig(controller *slinkyv1beta1.Controller, accou
 			user.Files[file.Path()] = config.Text{Document: docs.gres}
 		}
 	}
-	for _, p := range rendercontroller.CheckConfiguration(in, user) {
+	for _, p := range slurmctld.CheckConfiguration(in, user) {
 		// The Controller reports what waits: the NodeSets that exist are not known here.
 		if p.Path == c.custom.Path && !p.Waiting {
 			c.problems = append(c.problems, problem.Problem{Path: p.Path, Reason: ReasonInvalid, Message: p.Message})

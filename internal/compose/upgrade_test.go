@@ -16,13 +16,13 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/render"
-	"github.com/coxswain-hpc/coxswain/internal/render/accounting"
-	"github.com/coxswain-hpc/coxswain/internal/render/controller"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
-	"github.com/coxswain-hpc/coxswain/internal/render/loginset"
-	"github.com/coxswain-hpc/coxswain/internal/render/restapi"
-	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/render/login"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmdbd"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmrestd"
 	"github.com/coxswain-hpc/coxswain/internal/testing/crdcheck"
 	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
 )
@@ -117,9 +117,9 @@ func pods(t *testing.T, objects []render.Object) string {
 	for _, o := range objects {
 		switch o := o.(type) {
 		case *slinkyv1beta1.Accounting:
-			add(accounting.Render(accounting.Input{Accounting: o, SlurmKeyDigest: "a", JwtKeyDigest: "b", Password: "c", SealingKey: []byte("d"), Images: images}))
+			add(slurmdbd.Render(slurmdbd.Input{Accounting: o, SlurmKeyDigest: "a", JwtKeyDigest: "b", Password: "c", SealingKey: []byte("d"), Images: images}))
 		case *slinkyv1beta1.Controller:
-			in := controller.Input{Controller: o, SlurmKeyDigest: "a", JwtKeyDigest: "b", Images: images}
+			in := slurmctld.Input{Controller: o, SlurmKeyDigest: "a", JwtKeyDigest: "b", Images: images}
 			if o.Spec.AccountingRef != nil {
 				in.Accounting = accountings[o.Spec.AccountingRef.Name]
 			}
@@ -128,20 +128,20 @@ func pods(t *testing.T, objects []render.Object) string {
 					in.NodeSets = append(in.NodeSets, sets[i])
 				}
 			}
-			add(controller.Render(in).Output)
+			add(slurmctld.Render(in).Output)
 		case *slinkyv1beta1.RestApi:
 			c := o.Spec.ControllerRef.Name
-			add(restapi.Render(restapi.Input{RestAPI: o, Controller: controllers[c], LoginSets: logins[c], SlurmKeyDigest: "a", Images: images}))
+			add(slurmrestd.Render(slurmrestd.Input{RestAPI: o, Controller: controllers[c], LoginSets: logins[c], SlurmKeyDigest: "a", Images: images}))
 		case *slinkyv1beta1.LoginSet:
-			add(loginset.Render(loginset.Input{
+			add(login.Render(login.Input{
 				LoginSet: o, Controller: controllers[o.Spec.ControllerRef.Name], SlurmKeyDigest: "a", HostKeysDigest: "b", SssdDigest: "c", ClusterDomain: "cluster.local", Images: images,
 			}))
 		case *slinkyv1beta1.NodeSet:
-			data, err := renderworker.RevisionData(renderworker.Input{NodeSet: o, Controller: controllers[o.Spec.ControllerRef.Name], ClusterDomain: "cluster.local", Images: images})
+			data, err := slurmd.RevisionData(slurmd.Input{NodeSet: o, Controller: controllers[o.Spec.ControllerRef.Name], ClusterDomain: "cluster.local", Images: images})
 			if err != nil {
 				t.Fatal(err)
 			}
-			lines = append(lines, "NodeSet "+o.Name+" "+renderworker.RevisionHash(data, 0))
+			lines = append(lines, "NodeSet "+o.Name+" "+slurmd.RevisionHash(data, 0))
 		}
 	}
 	slices.Sort(lines)

@@ -14,7 +14,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/api/embedded"
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
 
@@ -195,7 +195,7 @@ func (w *workers) putOff(seconds int32) {
 	}
 	w.container.Env = append(w.container.Env, corev1.EnvVar{Name: "WORKER_INIT_RANDOM_DELAY_SECONDS", Value: strconv.Itoa(int(seconds))})
 	// The kubelet must not end a container that still waits.
-	w.container.StartupProbe = &corev1.Probe{FailureThreshold: min(seconds, math.MaxInt32-renderworker.StartSeconds) + renderworker.StartSeconds}
+	w.container.StartupProbe = &corev1.Probe{FailureThreshold: min(seconds, math.MaxInt32-slurmd.StartSeconds) + slurmd.StartSeconds}
 }
 
 // addGPUs configures in Slurm the GPUs that the pod requests from Kubernetes, unless the user has described them.

@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/coxswain-hpc/coxswain/internal/rule"
+	"github.com/coxswain-hpc/coxswain/internal/problem/rule"
 )
 
 // absences take a Kubernetes node that Kubernetes has not heard of for too long to the deletion of its Node:

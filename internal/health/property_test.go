@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
+	"github.com/coxswain-hpc/coxswain/internal/controller/rebooter/rebooterplan"
+	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	"github.com/coxswain-hpc/coxswain/internal/reboot"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -33,8 +33,8 @@ type host struct {
 	rebooter health.Rebooter
 	// rights is true if the rebooter may do what it has to.
 	rights    bool
-	evictions map[types.UID]reboot.Attempt
-	reboot    reboot.Attempt
+	evictions map[types.UID]rebooterplan.Attempt
+	reboot    rebooterplan.Attempt
 }
 
 // pod is a worker, with what Slurm has on its node.
@@ -78,7 +78,9 @@ func newWorld(t *rapid.T) *world {
 }
 
 // forget starts the rebooter anew.
-func (h *host) forget() { h.evictions, h.reboot = map[types.UID]reboot.Attempt{}, reboot.Attempt{} }
+func (h *host) forget() {
+	h.evictions, h.reboot = map[types.UID]rebooterplan.Attempt{}, rebooterplan.Attempt{}
+}
 
 // restart is a reboot of the machine.
 func (h *host) restart() { h.boot++; h.stuck = nil; h.forget() }
@@ -148,12 +150,12 @@ func (w *world) engine(p *pod) {
 	if p.on == nil || p.silent {
 		return
 	}
-	facts := worker.Worker{
+	facts := workerplan.Worker{
 		Now: w.now, Asked: w.now, Listed: w.now, Known: node.Yes, State: p.state(), Reason: p.reason, JobsKnown: node.Yes, Protection: workerpod.UntilDrained,
 		Pod:  workerpod.Pod{Name: p.name, Phase: "Running", Scheduled: true, Ready: true, ReadySince: p.made, Created: p.made, Protected: p.protected(), Terminating: p.evicted},
-		Host: worker.Host{Name: p.on.node.Name, Cordoned: node.AnswerOf(p.on.node.Spec.Unschedulable), Reboot: watchedReboots.RebootOf(p.on.node)},
+		Host: workerplan.Host{Name: p.on.node.Name, Cordoned: node.AnswerOf(p.on.node.Spec.Unschedulable), Reboot: watchedReboots.RebootOf(p.on.node)},
 	}
-	switch a := worker.Next(facts); {
+	switch a := workerplan.Next(facts); {
 	case a.Drain != "":
 		if p.persons {
 			w.t.Fatalf("the drain of a person is overwritten with %q", a.Drain)
@@ -172,14 +174,14 @@ func (w *world) rebooterOf(h *host) {
 	if !h.rebooter.Exists || !h.rights {
 		return
 	}
-	facts := reboot.Facts{Now: w.now, Boot: fmt.Sprint("boot-", h.boot), Node: reboot.NodeOf(h.node), Evictions: h.evictions, Reboot: h.reboot}
+	facts := rebooterplan.Facts{Now: w.now, Boot: fmt.Sprint("boot-", h.boot), Node: rebooterplan.NodeOf(h.node), Evictions: h.evictions, Reboot: h.reboot}
 	for _, p := range w.podsOn(h) {
-		facts.Pods = append(facts.Pods, reboot.Pod{UID: p.id(), Name: p.name, Leaving: p.evicted})
+		facts.Pods = append(facts.Pods, rebooterplan.Pod{UID: p.id(), Name: p.name, Leaving: p.evicted})
 	}
-	next := reboot.Decide(facts)
-	reboot.Write(h.node, next, w.now)
+	next := rebooterplan.Decide(facts)
+	rebooterplan.Write(h.node, next, w.now)
 	switch next.Action {
-	case reboot.Evict:
+	case rebooterplan.Evict:
 		for _, e := range next.Evict {
 			at := slices.IndexFunc(w.pods, func(p *pod) bool { return p.id() == e.UID })
 			refused := ""
@@ -190,16 +192,16 @@ func (w *world) rebooterOf(h *host) {
 			}
 			h.evictions[e.UID] = h.evictions[e.UID].Next(w.now, refused)
 		}
-	case reboot.Cordon:
-		h.node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: reboot.FieldManager, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`)}}
-	case reboot.Reboot:
+	case rebooterplan.Cordon:
+		h.node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: rebooterplan.FieldManager, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`)}}
+	case rebooterplan.Reboot:
 		for _, p := range w.podsOn(h) {
 			if p.job {
 				w.t.Fatalf("%s reboots with a job of %s", h.node.Name, p.name)
 			}
 		}
 		h.restart()
-	case reboot.Wait, reboot.Tell, reboot.SetTaint, reboot.Release:
+	case rebooterplan.Wait, rebooterplan.Tell, rebooterplan.SetTaint, rebooterplan.Release:
 	}
 	if h.cordon && !h.node.Spec.Unschedulable {
 		w.t.Fatalf("the cordon of an administrator is gone from %s", h.node.Name)
@@ -289,7 +291,7 @@ func (w *world) happen() {
 func (w *world) ends() {
 	for _, h := range w.hosts {
 		h.rebooter, h.rights = health.Rebooter{Exists: true, Ready: w.now}, true
-		if h.cordon || !reboot.NodeOf(h.node).Marks.Cordoned {
+		if h.cordon || !rebooterplan.NodeOf(h.node).Marks.Cordoned {
 			h.cordon, h.node.Spec.Unschedulable = false, false
 		}
 	}

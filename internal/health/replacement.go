@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/coxswain-hpc/coxswain/internal/rule"
+	"github.com/coxswain-hpc/coxswain/internal/problem/rule"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 

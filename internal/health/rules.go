@@ -3,7 +3,7 @@
 
 package health
 
-import "github.com/coxswain-hpc/coxswain/internal/rule"
+import "github.com/coxswain-hpc/coxswain/internal/problem/rule"
 
 // Rules returns the lists of rules by which Decide decides, in the order in which they are asked.
 func Rules() []rule.Description { return rule.Words(lists()) }

@@ -22,7 +22,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/api/embedded"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/foreignkind"
+	"github.com/coxswain-hpc/coxswain/internal/kube/foreignkind"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 )
 

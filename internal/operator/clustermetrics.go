@@ -9,8 +9,8 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/coxswain-hpc/coxswain/internal/exporter"
-	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/observe/exporter"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 )
 
 // maxSeriesPerMetric is the limit of the exporter's own program.

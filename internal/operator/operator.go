@@ -12,7 +12,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/reference"
+	"github.com/coxswain-hpc/coxswain/internal/health/budget"
+	"github.com/coxswain-hpc/coxswain/internal/health/podstorage"
+	"github.com/coxswain-hpc/coxswain/internal/observe/tracing"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,7 +32,6 @@ import (
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/brake"
 	"github.com/coxswain-hpc/coxswain/internal/controller/kubernetesnode"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/nodeconfigurator"
@@ -47,11 +50,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/worker"
 	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
-	"github.com/coxswain-hpc/coxswain/internal/link"
-	"github.com/coxswain-hpc/coxswain/internal/podstorage"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
-	"github.com/coxswain-hpc/coxswain/internal/tracing"
 )
 
 // Options are what the controllers work with.
@@ -169,7 +169,7 @@ func running(links *link.Registry, metrics prometheus.Registerer, others ...prom
 }
 
 // measuring measures the ephemeral storage of workers while the manager leads, if that is asked for.
-func measuring(mgr ctrl.Manager, links *link.Registry, brakes *brake.Brakes, o *podstorage.Options) (*podstorage.Meter, error) {
+func measuring(mgr ctrl.Manager, links *link.Registry, brakes *budget.Brakes, o *podstorage.Options) (*podstorage.Meter, error) {
 	if o == nil {
 		return nil, nil //nolint:nilnil // a nil Meter knows nothing
 	}
@@ -184,7 +184,7 @@ func measuring(mgr ctrl.Manager, links *link.Registry, brakes *brake.Brakes, o *
 }
 
 func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cache, definitions kube.Definitions, o Options) error {
-	links, brakes := link.NewRegistry(o.Links), brake.New(o.DrainLimit, clock.RealClock{})
+	links, brakes := link.NewRegistry(o.Links), budget.New(o.DrainLimit, clock.RealClock{})
 	if err := mgr.Add(running(links, o.Metrics, nodeset.Metrics(mgr.GetClient(), brakes))); err != nil {
 		return fmt.Errorf("adding the links to Slurm: %w", err)
 	}

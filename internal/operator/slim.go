@@ -35,7 +35,7 @@ func slimPod(o any) (any, error) {
 	}
 	p.Spec = corev1.PodSpec{
 		NodeName: p.Spec.NodeName, Hostname: p.Spec.Hostname, HostNetwork: p.Spec.HostNetwork,
-		Containers: append(slurmd(p.Spec.Containers), limited(p.Spec.Containers)...), InitContainers: limited(p.Spec.InitContainers),
+		Containers: append(onlySlurmd(p.Spec.Containers), limited(p.Spec.Containers)...), InitContainers: limited(p.Spec.InitContainers),
 		Volumes: slices.DeleteFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim == nil }),
 	}
 	if len(p.Spec.Volumes) == 0 {
@@ -69,8 +69,8 @@ func lastWords(all []corev1.ContainerStatus) []corev1.ContainerStatus {
 	}}
 }
 
-// slurmd returns the container in which slurmd runs, with what it registers with.
-func slurmd(all []corev1.Container) []corev1.Container {
+// onlySlurmd returns the container in which slurmd runs, with what it registers with.
+func onlySlurmd(all []corev1.Container) []corev1.Container {
 	for _, c := range all {
 		if c.Name == slinkyv1beta1.NameSlurmd {
 			plain := slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.ValueFrom != nil })

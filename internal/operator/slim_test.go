@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
 )
 
@@ -117,11 +117,11 @@ func TestWhatAWorkerRegistersWithIsKept(t *testing.T) {
 metadata: {name: w-0, labels: {slinky.slurm.net/cluster: demo}}
 spec: {containers: [{name: logs}, {name: slurmd, args: [-Z, --conf, Weight=5], env: [{name: SLURMD_OPTIONS, value: "--x"}, {name: POD_MEMORY, value: "600"}]}]}
 `)
-	whole := renderworker.Registration(p)
-	if _, err := slimPod(p); err != nil || renderworker.Registration(p) != whole {
+	whole := slurmd.Registration(p)
+	if _, err := slimPod(p); err != nil || slurmd.Registration(p) != whole {
 		t.Errorf("%v, or the registration is another one", err)
 	}
-	if whole == renderworker.Registration(&corev1.Pod{}) {
+	if whole == slurmd.Registration(&corev1.Pod{}) {
 		t.Error("the registration says nothing")
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/coxswain-hpc/coxswain/internal/link"
-	"github.com/coxswain-hpc/coxswain/internal/statuspage"
+	"github.com/coxswain-hpc/coxswain/internal/observe/statuspage"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 )
 
 // addStatusPage serves the status page where metrics are served. That server asks the API server who may see it.

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
-	"github.com/coxswain-hpc/coxswain/internal/render/restapi"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmrestd"
 )
 
 var restarts = flag.String("restarts", "", "accept other pod templates, for this `reason`: which daemons an upgrade of the operator restarts, and why")
@@ -63,7 +63,7 @@ func digests(t *testing.T) map[string]string {
 	out := map[string]string{
 		"what a digest is of": label.Digest(map[string][]byte{"slurm.key": []byte("key"), "slurm.jwks": []byte("{}")}),
 		"what a seal is of":   label.Seal([]byte("key"), map[string][]byte{"password": []byte("secret")}),
-		"what slurmrestd is restarted for": restapi.ConnectionDigest(
+		"what slurmrestd is restarted for": slurmrestd.ConnectionDigest(
 			"ClusterName=a\nSlurmctldHost=a(b)\nSlurmctldPort=6817\nAuthType=auth/slurm\nAccountingStorageHost=c\nKillWait=3\n"),
 	}
 	for _, file := range files {

@@ -14,7 +14,7 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/compose"
-	"github.com/coxswain-hpc/coxswain/internal/render/controller"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
 )
 
 // remove deletes an object with dry-run, and returns the warnings.
@@ -77,7 +77,7 @@ func TestWhoDeletesANodeSetIsToldOfItsJobs(t *testing.T) {
 	}{
 		{"a NodeSet with workers and a partition tells of both", "NodeSet", "gpu", "", []string{
 			"NodeSet gpu: its 4 workers " + drained + "; jobs run on 3 of them, as its status says",
-			"Controller demo: when the NodeSet is gone, " + (controller.EditWaits{Partitions: []string{"gpu"}}).Kept() +
+			"Controller demo: when the NodeSet is gone, " + (slurmctld.EditWaits{Partitions: []string{"gpu"}}).Kept() +
 				"; condition EditWaits of the Controller then shows how many jobs need them",
 		}},
 		{"a NodeSet with a drain time-out says that jobs end by it, and of which workers nothing is known", "NodeSet", "cpu", metav1.DeletePropagationBackground, []string{

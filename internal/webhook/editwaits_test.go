@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/render/controller"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/need"
 )
 
@@ -69,14 +69,14 @@ func TestWhoTakesAPartitionAwayIsTold(t *testing.T) {
 	ofCluster.Data = map[string]string{"slurm.conf": "PartitionName=main Nodes=ALL\n"}
 	s.create(ofCluster)
 	must(t, s.user.Get(t.Context(), client.ObjectKeyFromObject(c), c))
-	waits := controller.EditWaits{Partitions: []string{"gone"}, Digest: "abc"}
+	waits := slurmctld.EditWaits{Partitions: []string{"gone"}, Digest: "abc"}
 	c.Status.Conditions = []metav1.Condition{{
 		Type: slinkyv1beta1.ConditionEditWaits, Status: metav1.ConditionTrue, Reason: "x", LastTransitionTime: metav1.Now(),
 		Message: waits.Message(need.Answer{Of: map[string]need.Jobs{"gone": {Running: 3, Last: "12"}}}),
 	}}
 	must(t, s.user.Status().Update(t.Context(), c))
 
-	keeps := func(name string) string { return (controller.EditWaits{Partitions: []string{name}}).Kept() + "; " }
+	keeps := func(name string) string { return (slurmctld.EditWaits{Partitions: []string{name}}).Kept() + "; " }
 	const unknown = "condition EditWaits of the Controller then shows how many jobs need them"
 	tests := []struct {
 		name, kind, object string

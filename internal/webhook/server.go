@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/coxswain-hpc/coxswain/internal/command"
+	"github.com/coxswain-hpc/coxswain/internal/operator/command"
 )
 
 // Flags are the command line's flags about the server.

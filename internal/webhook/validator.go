@@ -19,7 +19,7 @@ import (
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
-	"github.com/coxswain-hpc/coxswain/internal/validation"
+	"github.com/coxswain-hpc/coxswain/internal/webhook/validation"
 )
 
 // validator refuses objects of one kind for their mistakes.

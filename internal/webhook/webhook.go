@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhook warns users of mistakes while they make them. internal/validation decides what a mistake
+// Package webhook warns users of mistakes while they make them. internal/webhook/validation decides what a mistake
 // is, with the pure code of the controllers. So a refusal has the words of the object's condition, and an
 // object that is admitted while the webhook is down gets that condition. Nothing therefore depends on the webhook being up, and its
 // failurePolicy is Ignore unless an administrator decides otherwise.

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // rests looks at a cluster in which nothing happens.
@@ -95,7 +95,7 @@ func (b *bench) restarts() {
 // age lets some minutes pass for the workers, so that nothing is under way any more that the operator which has ended has sent.
 func (b *bench) age() {
 	b.t.Helper()
-	long := worker.Opening{At: time.Now().Add(-time.Hour), By: "the former one"}
+	long := workerpod.Opening{At: time.Now().Add(-time.Hour), By: "the former one"}
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, slinkyv1beta1.AnnotationOpening, long)
 	names := b.kubelets.workers()
 	b.all(func(i int) error {

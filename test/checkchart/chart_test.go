@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
-	"github.com/coxswain-hpc/coxswain/internal/activecheck"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/batch"
 	"github.com/coxswain-hpc/coxswain/internal/testing/chart"
 	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
@@ -49,7 +49,7 @@ func TestEveryCheckIsOneThatTheOperatorTakes(t *testing.T) {
 			t.Parallel()
 			all := render(t, values)
 			for name, check := range all {
-				out := activecheck.Decide(activecheck.Input{Check: check, Checks: all})
+				out := activecheckplan.Decide(activecheckplan.Input{Check: check, Checks: all})
 				if len(out.Problems) > 0 || len(out.Ignored) > 0 {
 					t.Errorf("%s has problems %v and fields without effect %v", name, out.Problems, out.Ignored)
 				}
@@ -67,7 +67,7 @@ func TestWhatAJobOfACheckAsksFor(t *testing.T) {
 	t.Parallel()
 	all := render(t, everything)
 	for name, check := range all {
-		if !activecheck.IsSlurmJob(check) {
+		if !activecheckplan.IsSlurmJob(check) {
 			continue
 		}
 		got, err := batch.Parse(check.Spec.SlurmJobSpec.SbatchScript)

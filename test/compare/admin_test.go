@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 )
 
 // named is node a under another name.

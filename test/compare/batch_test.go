@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/batch"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 	"github.com/coxswain-hpc/coxswain/test/realslurm"
 )
 

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/exporter"
-	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/observe/exporter"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 	"github.com/coxswain-hpc/coxswain/test/realslurm"

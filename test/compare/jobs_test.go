@@ -6,8 +6,8 @@ package compare
 import (
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 )
 
 func reserves(name, nodes, flags string) func(*system) string {

@@ -4,8 +4,8 @@
 package compare
 
 import (
-	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 )
 
 func loses(names ...string) func(*system) string {

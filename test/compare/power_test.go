@@ -4,8 +4,8 @@
 package compare
 
 import (
-	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 )
 
 // saving is power saving by requests, and not by the clock: no node is idle for SuspendTime, and what is powered up comes, on a busy

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 )
 
 // nodeA is node a of the scenarios, with an edit.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
+	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 )
 
 // comparesAccounted compares what slurmrestd shows user nobody of a job that has ended and of one that waits, both known to slurmdbd, with

@@ -17,8 +17,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
+	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 )
 
 // comparison asks slurmrestd and the fake Slurm the same and compares the answers.

@@ -16,11 +16,11 @@ import (
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
-	"github.com/coxswain-hpc/coxswain/internal/activecheck"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	"github.com/coxswain-hpc/coxswain/internal/link"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 )
 
 // aCheckedCluster has three workers, and what a check waits for.
@@ -102,7 +102,7 @@ func (w *world) checkScript(job fake.Job) (runs time.Duration, exitCode int64) {
 // awaitRun waits until a Job of the check is over. A Slurm job whose node has been drained by a person waits, and a person cancels it.
 func (w *world) awaitRun(name string) {
 	for began := time.Now(); time.Since(began) < patience; w.sleep(time.Second) {
-		if job, there := get[batchv1.Job](w, name); there && activecheck.Over(job) {
+		if job, there := get[batchv1.Job](w, name); there && activecheckplan.Over(job) {
 			return
 		}
 		for id := int64(1); id < 100 && time.Since(began) > 90*time.Second; id++ {
@@ -233,11 +233,11 @@ func (w *world) failedOn(name string) bool {
 // expectRun checks that a Job is over, and its status has the Slurm jobs that it has recorded. Then the check has the same.
 func (w *world) expectRun(name string) {
 	job, there := get[batchv1.Job](w, name)
-	if !there || !activecheck.Over(job) {
+	if !there || !activecheckplan.Over(job) {
 		w.fail("a run ends", "there is Job %s: %t; %+v", name, there, job.Status)
 		return
 	}
-	record := activecheck.ReadRecord(job.Annotations)
+	record := activecheckplan.ReadRecord(job.Annotations)
 	if open := record.Open(); len(open) > 0 {
 		w.fail("a run ends", "%s is over, and its Slurm jobs %v are not", name, open)
 	}

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 )
 
 // A leader may be frozen, as by the migration of its machine, while something that it has sent is still under way. That arrives

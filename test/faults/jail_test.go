@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/jailedconfig"
-	"github.com/coxswain-hpc/coxswain/internal/jail"
-	"github.com/coxswain-hpc/coxswain/internal/jail/batch"
+	"github.com/coxswain-hpc/coxswain/internal/node/jail"
+	"github.com/coxswain-hpc/coxswain/internal/node/jail/batch"
 )
 
 // fileSystem is what is peculiar to the file system of a jail.

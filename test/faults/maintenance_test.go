@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 )
 
 // aSlurmCluster has two workers, accounting and a login pod.

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/rebooter/rebooterplan"
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	"github.com/coxswain-hpc/coxswain/internal/reboot"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
@@ -23,11 +23,11 @@ import (
 // rebooter is the rebooter of one Kubernetes node, and its machine. The surroundings let it act.
 type rebooter struct {
 	boot      int
-	evictions map[types.UID]reboot.Attempt
-	reboot    reboot.Attempt
+	evictions map[types.UID]rebooterplan.Attempt
+	reboot    rebooterplan.Attempt
 }
 
-func newRebooter() *rebooter { return &rebooter{evictions: map[types.UID]reboot.Attempt{}} }
+func newRebooter() *rebooter { return &rebooter{evictions: map[types.UID]rebooterplan.Attempt{}} }
 
 // degraded is a worker with a process that Slurm cannot end. Its machine is rebooted once, and the worker comes back. The machine of another
 // worker, on which a job runs, is left alone, and so is a third one, which a person has drained.
@@ -101,11 +101,11 @@ func (w *world) reboots() {
 			w.fail("the surroundings work", "reading Node %s: %v", u.GetName(), err)
 			return
 		}
-		next := reboot.Decide(reboot.Facts{
-			Now: time.Now(), Boot: fmt.Sprint("boot-", r.boot), Node: reboot.NodeOf(&n), Pods: w.rebootable(n.Name), Evictions: r.evictions, Reboot: r.reboot,
+		next := rebooterplan.Decide(rebooterplan.Facts{
+			Now: time.Now(), Boot: fmt.Sprint("boot-", r.boot), Node: rebooterplan.NodeOf(&n), Pods: w.rebootable(n.Name), Evictions: r.evictions, Reboot: r.reboot,
 		})
 		switch next.Action {
-		case reboot.Evict:
+		case rebooterplan.Evict:
 			for _, p := range next.Evict {
 				refused := "a budget"
 				if pod := w.pod(p.Name); pod != nil && w.evict(pod) {
@@ -113,21 +113,21 @@ func (w *world) reboots() {
 				}
 				r.evictions[p.UID] = r.evictions[p.UID].Next(time.Now(), refused)
 			}
-		case reboot.Reboot:
+		case rebooterplan.Reboot:
 			r.boot++
-		case reboot.Tell, reboot.Cordon, reboot.SetTaint, reboot.Release:
-			reboot.Write(&n, next, time.Now())
+		case rebooterplan.Tell, rebooterplan.Cordon, rebooterplan.SetTaint, rebooterplan.Release:
+			rebooterplan.Write(&n, next, time.Now())
 			w.storeNode(&n)
-		case reboot.Wait:
+		case rebooterplan.Wait:
 		}
 	}
 }
 
 // rebootable returns the pods on a Kubernetes node, without that of its rebooter.
-func (w *world) rebootable(name string) (out []reboot.Pod) {
+func (w *world) rebootable(name string) (out []rebooterplan.Pod) {
 	for _, u := range w.sim.Objects(podKind) {
 		if on, _, _ := unstructured.NestedString(u.Object, "spec", "nodeName"); on == name && isWorker(u) {
-			out = append(out, reboot.Pod{UID: u.GetUID(), Namespace: u.GetNamespace(), Name: u.GetName(), Leaving: u.GetDeletionTimestamp() != nil})
+			out = append(out, rebooterplan.Pod{UID: u.GetUID(), Namespace: u.GetNamespace(), Name: u.GetName(), Leaving: u.GetDeletionTimestamp() != nil})
 		}
 	}
 	return out
@@ -145,7 +145,7 @@ func (w *world) storeNode(n *corev1.Node) {
 		u.SetAnnotations(n.Annotations)
 		if n.Annotations[nebiusv1alpha1.AnnotationRebooterCordoned] != "" {
 			u.SetManagedFields([]metav1.ManagedFieldsEntry{{
-				Manager: reboot.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1",
+				Manager: rebooterplan.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1",
 				FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`),
 			}})
 		}

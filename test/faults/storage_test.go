@@ -14,8 +14,8 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	"github.com/coxswain-hpc/coxswain/internal/podstorage"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/health/podstorage"
+	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 )
 
 // fourLimitedWorkers are workers whose pods have a limit of ephemeral storage: storageLimit.

@@ -5,7 +5,7 @@
 // way than without the fault, and then nothing is written any more (reliability.md).
 //
 // The operator is the real one, its manager and all: it runs in a synctest bubble with a Kubernetes API server in memory
-// (internal/testing/kubesim) and a slurmctld in memory (internal/slurm/fake). Time is synthetic, so that minutes of
+// (internal/testing/kubesim) and a slurmctld in memory (internal/testing/fake). Time is synthetic, so that minutes of
 // waiting cost nothing. A scenario runs twice without a fault; what differs between the two is chance and is masked, the
 // rest is the reference. Then it runs once for each of its writes and each fault.
 package faults

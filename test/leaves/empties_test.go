@@ -18,12 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/render/accounting"
-	"github.com/coxswain-hpc/coxswain/internal/render/controller"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
-	"github.com/coxswain-hpc/coxswain/internal/render/loginset"
-	"github.com/coxswain-hpc/coxswain/internal/render/restapi"
-	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/render/login"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmdbd"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmrestd"
 	"github.com/coxswain-hpc/coxswain/internal/testing/crdcheck"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
@@ -200,23 +200,23 @@ func meaning(t *testing.T, object map[string]any) map[string]any {
 	switch object["kind"] {
 	case "Accounting":
 		a := decoded[slinkyv1beta1.Accounting](t, object)
-		obj, out["rendered"] = a, text(t, accounting.Render(accounting.Input{Accounting: a, Password: "any", SealingKey: []byte("any"), Images: images}))
+		obj, out["rendered"] = a, text(t, slurmdbd.Render(slurmdbd.Input{Accounting: a, Password: "any", SealingKey: []byte("any"), Images: images}))
 	case "Controller":
 		a := decoded[slinkyv1beta1.Controller](t, object)
-		obj, out["rendered"] = a, text(t, controller.Render(controller.Input{Controller: a, Images: images}))
+		obj, out["rendered"] = a, text(t, slurmctld.Render(slurmctld.Input{Controller: a, Images: images}))
 	case "RestApi":
 		a := decoded[slinkyv1beta1.RestApi](t, object)
-		obj, out["rendered"] = a, text(t, restapi.Render(restapi.Input{RestAPI: a, Controller: c, Images: images}))
+		obj, out["rendered"] = a, text(t, slurmrestd.Render(slurmrestd.Input{RestAPI: a, Controller: c, Images: images}))
 	case "LoginSet":
 		a := decoded[slinkyv1beta1.LoginSet](t, object)
-		obj, out["rendered"] = a, text(t, loginset.Render(loginset.Input{LoginSet: a, Controller: c, Images: images, ClusterDomain: "any"}))
+		obj, out["rendered"] = a, text(t, login.Render(login.Input{LoginSet: a, Controller: c, Images: images, ClusterDomain: "any"}))
 	case "NodeSet":
 		a := decoded[slinkyv1beta1.NodeSet](t, object)
-		in := renderworker.Input{NodeSet: a, Controller: c, Images: images, ClusterDomain: "any"}
-		pod, err := renderworker.Pod(in, workerpod.Place{}, "")
-		data, revisionErr := renderworker.RevisionData(in)
-		claims, claimsErr := renderworker.Claims(a, workerpod.Place{})
-		obj, out["rendered"], out["revision"] = a, text(t, []any{pod, err, revisionErr, claims, claimsErr, renderworker.SSHConfig(renderworker.Input{NodeSet: a})}), string(data)
+		in := slurmd.Input{NodeSet: a, Controller: c, Images: images, ClusterDomain: "any"}
+		pod, err := slurmd.Pod(in, workerpod.Place{}, "")
+		data, revisionErr := slurmd.RevisionData(in)
+		claims, claimsErr := slurmd.Claims(a, workerpod.Place{})
+		obj, out["rendered"], out["revision"] = a, text(t, []any{pod, err, revisionErr, claims, claimsErr, slurmd.SSHConfig(slurmd.Input{NodeSet: a})}), string(data)
 	case "Token":
 		obj = decoded[slinkyv1beta1.Token](t, object)
 	}

@@ -53,7 +53,7 @@ func TestEveryLeaf(t *testing.T) {
 				}
 			}
 
-			if kind != "NodeSet" { // whose leaves mean something to the worker engine, see internal/nodeset
+			if kind != "NodeSet" { // whose leaves mean something to the worker engine, see internal/controller/slinky/nodeset/nodesetplan
 				expectEffects(t, kind, o.Namespace, table, paths, before, fresh)
 			}
 

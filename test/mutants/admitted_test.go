@@ -24,13 +24,13 @@ func admitted() []mutation {
 		},
 		{
 			name:   "a NodeSet is taken whose workers would have names of another one",
-			edits:  []edit{{"internal/validation/namesakes.go", `other.Name != n.Name &&`, `other.Name == n.Name &&`}},
+			edits:  []edit{{"internal/webhook/validation/namesakes.go", `other.Name != n.Name &&`, `other.Name == n.Name &&`}},
 			suite:  "internal/webhook",
 			caught: "TestMistakesAreRefusedWithTheWayOut",
 		},
 		{
 			name:   "two NodeSets may each have a worker of the name of one Kubernetes node",
-			edits:  []edit{{"internal/nodeset/names.go", `names = append(names, node.Hostname)`, `names = append(names, n.Name+node.Hostname)`}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/nodesetplan/names.go", `names = append(names, node.Hostname)`, `names = append(names, n.Name+node.Hostname)`}},
 			suite:  "internal/webhook",
 			caught: "TestWorkersOfOneKubernetesNodeHaveOneNameInSlurm",
 		},

@@ -5,30 +5,30 @@ package mutants
 
 // drains returns bugs about drains that are not ended although they should, or are ended although they hold.
 func drains() []mutation {
-	const notes, end = "internal/worker/noted_drain.go", "internal/worker/end.go"
+	const notes, end = "internal/controller/worker/workerplan/noted_drain.go", "internal/controller/worker/workerplan/end.go"
 	return []mutation{
 		{
 			name:   "a drain is shown in one write and the end of the protection in another",
-			edits:  []edit{{"internal/worker/shown.go", `f.situation == staying && f.Pod.Protected`, `f.situation == staying && f.Pod.Protected && f.DrainTimeout < 0`}},
-			suite:  "internal/worker",
+			edits:  []edit{{"internal/controller/worker/workerplan/shown.go", `f.situation == staying && f.Pod.Protected`, `f.situation == staying && f.Pod.Protected && f.DrainTimeout < 0`}},
+			suite:  "internal/controller/worker/workerplan",
 			caught: "TestADrainIsShownTogetherWithTheEndOfTheProtection",
 		},
 		{
 			name:   "a drain for a registration that no longer holds stays for ever",
-			edits:  []edit{{"internal/worker/state_change.go", `endedDrains.Decide(f) != "" },`, `endedDrains.Decide(f) == "never" },`}},
-			suite:  "internal/worker",
+			edits:  []edit{{"internal/controller/worker/workerplan/state_change.go", `endedDrains.Decide(f) != "" },`, `endedDrains.Decide(f) == "never" },`}},
+			suite:  "internal/controller/worker/workerplan",
 			caught: "TestWhichDrainsOfOthersEnd",
 		},
 		{
 			name:   "a drain for a registration ends although no other slurmd has started",
 			edits:  []edit{{notes, `f.drainedForRegistration() && f.Record.StartedSince`, `f.drainedForRegistration()`}},
-			suite:  "internal/worker",
+			suite:  "internal/controller/worker/workerplan",
 			caught: "TestWhichDrainsOfOthersEnd",
 		},
 		{
 			name:   "the drain of a person ends because slurmctld has written its reason over theirs",
 			edits:  []edit{{notes, `r.Record.Drained.OfRegistration() && r.Held == node.No`, `r.Record.Drained.OfRegistration()`}},
-			suite:  "internal/worker",
+			suite:  "internal/controller/worker/workerplan",
 			caught: "TestWhichDrainsOfOthersAreNoted",
 		},
 		{
@@ -40,19 +40,19 @@ func drains() []mutation {
 		{
 			name:   "the drain of a check ends on the machine that it is about",
 			edits:  []edit{{notes, `Differs(f.Host.Machine) == node.Yes`, `Differs(f.Host.Machine) != node.Unknown`}},
-			suite:  "internal/worker",
+			suite:  "internal/controller/worker/workerplan",
 			caught: "TestWhichDrainsOfOthersEnd",
 		},
 		{
 			name:   "the drain of a check outlives the machine that it is about",
 			edits:  []edit{{notes, `r.drainedByCheck() && !r.Reason.Silent()`, `r.drainedByCheck() && r.Reason.Silent()`}},
-			suite:  "internal/worker",
+			suite:  "internal/controller/worker/workerplan",
 			caught: "TestWhichDrainsOfOthersAreNoted",
 		},
 		{
 			name:   "a machine whose Node was made anew is taken for another one",
-			edits:  []edit{{"internal/worker/machine.go", `!known || m.System != other.System`, `true`}},
-			suite:  "internal/worker",
+			edits:  []edit{{"internal/workerpod/machine.go", `!known || m.System != other.System`, `true`}},
+			suite:  "internal/controller/worker/workerplan",
 			caught: "TestMachinesDiffer",
 		},
 		{
@@ -63,14 +63,14 @@ func drains() []mutation {
 		},
 		{
 			name:   "the link leaves a drain that the comment notes",
-			edits:  []edit{{"internal/link/held.go", `ok && c.noted && comment.Notes(ReasonOf(n))`, `ok && c.delete && comment.Notes(ReasonOf(n))`}},
-			suite:  "internal/link",
+			edits:  []edit{{"internal/slurm/link/held.go", `ok && c.noted && comment.Notes(ReasonOf(n))`, `ok && c.delete && comment.Notes(ReasonOf(n))`}},
+			suite:  "internal/slurm/link",
 			caught: "TestADrainThatTheCommentNotesIsEnded",
 		},
 		{
 			name:   "the link ends any drain that the comment notes",
-			edits:  []edit{{"internal/link/held.go", `ok && c.noted && comment.Notes(ReasonOf(n))`, `ok && comment.Notes(ReasonOf(n))`}},
-			suite:  "internal/link",
+			edits:  []edit{{"internal/slurm/link/held.go", `ok && c.noted && comment.Notes(ReasonOf(n))`, `ok && comment.Notes(ReasonOf(n))`}},
+			suite:  "internal/slurm/link",
 			caught: "TestADrainThatTheCommentNotesIsEnded",
 		},
 		{
@@ -82,13 +82,13 @@ func drains() []mutation {
 		{
 			name:   "a worker waits for a job that is COMPLETING and does not say so",
 			edits:  []edit{{end, "if since, ok := w.completing(); ok {", "if since, ok := w.completing(); !ok && since != \"\" {"}},
-			suite:  "internal/worker",
+			suite:  "internal/controller/worker/workerplan",
 			caught: "TestAWorkerSaysThatItWaitsForAJobThatIsCompleting",
 		},
 		{
 			name:   "nobody notices that a job became COMPLETING",
-			edits:  []edit{{"internal/link/jobs.go", `j.Completing = j.Completing || rest.Completing(state)`, `_ = rest.Completing(state)`}},
-			suite:  "internal/link",
+			edits:  []edit{{"internal/slurm/link/jobs.go", `j.Completing = j.Completing || rest.Completing(state)`, `_ = rest.Completing(state)`}},
+			suite:  "internal/slurm/link",
 			caught: "TestItIsKnownWhichJobsAreCompleting",
 		},
 	}

@@ -7,8 +7,8 @@ package mutants
 // had the first of each: docs/contributors/predecessors/soperator-health.md and soperator-checks.md#reactions there.
 func healths() []mutation {
 	const (
-		maintenance, states, reactions = "internal/health/maintenance.go", "internal/worker/state_change.go", "internal/activecheck/reaction.go"
-		rebooter, nodes                = "internal/reboot/lists.go", "internal/reboot/kubernetes.go"
+		maintenance, states, reactions = "internal/health/maintenance.go", "internal/controller/worker/workerplan/state_change.go", "internal/controller/nebius/activecheck/activecheckplan/reaction.go"
+		rebooter, nodes                = "internal/controller/rebooter/rebooterplan/lists.go", "internal/controller/rebooter/rebooterplan/kubernetes.go"
 		replacement, notReady          = "internal/health/replacement.go", "internal/health/not_ready.go"
 	)
 	return []mutation{
@@ -20,8 +20,8 @@ func healths() []mutation {
 		},
 		{
 			name:   "a kubelet ends the jobs of a slurmd that hangs",
-			edits:  []edit{{"internal/render/worker/slurmd.go", "c == nil || c.LivenessProbe == nil {\n\t\treturn\n\t}", "c == nil {\n\t\treturn\n\t}\n\tif c.LivenessProbe == nil {\n\t\tc.LivenessProbe = &corev1.Probe{}\n\t}"}},
-			suite:  "internal/render/worker",
+			edits:  []edit{{"internal/render/slurmd/slurmd.go", "c == nil || c.LivenessProbe == nil {\n\t\treturn\n\t}", "c == nil {\n\t\treturn\n\t}\n\tif c.LivenessProbe == nil {\n\t\tc.LivenessProbe = &corev1.Probe{}\n\t}"}},
+			suite:  "internal/render/slurmd",
 			caught: "TestNoKubeletEndsAContainerWithJobs",
 		},
 		{
@@ -65,19 +65,19 @@ func healths() []mutation {
 		},
 		{
 			name:   "nothing follows from the Slurm jobs of a check that end after the first",
-			edits:  []edit{{"internal/activecheck/run.go", `if _, ended := r.Ended[id]; !ended {`, `if len(r.Ended) == 0 {`}},
+			edits:  []edit{{"internal/controller/nebius/activecheck/activecheckplan/run.go", `if _, ended := r.Ended[id]; !ended {`, `if len(r.Ended) == 0 {`}},
 			caught: "TestFaults/^failed_check$/none",
 		},
 		{
 			name:   "what follows a failed check is read from successReactions",
 			edits:  []edit{{reactions, `return spec.FailureReactions, "spec.failureReactions"`, `return spec.SuccessReactions, "spec.failureReactions"`}},
-			suite:  "internal/activecheck",
+			suite:  "internal/controller/nebius/activecheck/activecheckplan",
 			caught: "TestWhatFollowsAJobOfACheck",
 		},
 		{
 			name:   "what follows a failed check is read from the deprecated reactions",
 			edits:  []edit{{reactions, `case spec.FailureReactions != nil:`, `case spec.FailureReactions != nil && spec.Reactions == nil:`}},
-			suite:  "internal/activecheck",
+			suite:  "internal/controller/nebius/activecheck/activecheckplan",
 			caught: "TestWhatFollowsAJobOfACheck",
 		},
 		{
@@ -86,13 +86,13 @@ func healths() []mutation {
 				{rebooter, `return s.Node.Marks.Cordoned || s.Node.Marks.Tainted },`, `return s.Node.Cordoned || s.Node.Tainted },`},
 				{nodes, `if had.Cordoned && cordonedByUs(n) {`, `if n.Spec.Unschedulable {`},
 			},
-			suite:  "internal/reboot",
+			suite:  "internal/controller/rebooter/rebooterplan",
 			caught: "TestDecide",
 		},
 		{
 			name:   "the rebooter uncordons what an administrator has cordoned again, while the mark of the rebooter was left",
 			edits:  []edit{{nodes, `if had.Cordoned && cordonedByUs(n) {`, `if had.Cordoned {`}},
-			suite:  "internal/reboot",
+			suite:  "internal/controller/rebooter/rebooterplan",
 			caught: "TestACordonThatSomebodyElseHasSetSinceStays",
 		},
 		{
@@ -118,7 +118,7 @@ func healths() []mutation {
 				states, "f.drainedForOther(node.Reason{Text: f.wantedDrain()})\n\t\t\t},\n\t\t\tThen: func(f *facts) StateChange { return StateChange{Drain: f.wantedDrain()} },",
 				"f.drainedForOther(node.Reason{Text: f.wantedDrain()})\n\t\t\t},\n\t\t\tThen: rule.Is[*facts](StateChange{Undrain: true}),",
 			}},
-			suite:  "internal/worker",
+			suite:  "internal/controller/worker/workerplan",
 			caught: "TestMaintenanceOfTheKubernetesNode",
 		},
 		{
@@ -137,13 +137,13 @@ func healths() []mutation {
 		},
 		{
 			name:   "a full disk drains without asking the brake",
-			edits:  []edit{{"internal/podstorage/brake.go", `is.Waits = is.Full == node.Yes && !may[workerpod.SlurmNode(p)]`, `is.Waits = may[workerpod.SlurmNode(p)] && false`}},
+			edits:  []edit{{"internal/health/podstorage/brake.go", `is.Waits = is.Full == node.Yes && !may[workerpod.SlurmNode(p)]`, `is.Waits = may[workerpod.SlurmNode(p)] && false`}},
 			caught: "TestFaults/storm_of_full_disks/none",
 		},
 		{
 			name:   "a new run of a check forgets what the last one has drained",
-			edits:  []edit{{"internal/brake/brake.go", "\t\tset.letGo(by, nil)\n", ""}},
-			suite:  "internal/brake",
+			edits:  []edit{{"internal/health/budget/brake.go", "\t\tset.letGo(by, nil)\n", ""}},
+			suite:  "internal/health/budget",
 			caught: "TestADrainCountsUntilSlurmShowsIt",
 		},
 	}

@@ -10,7 +10,7 @@ func leaders() []mutation {
 		{
 			name: "a worker goes while a former leader's undrain may be under way",
 			edits: []edit{{
-				"internal/worker/opening.go", "return w.Now.Before(w.OpeningUntil)", "return w.Now.Before(w.OpeningUntil.Add(-maxOpeningDuration))",
+				"internal/controller/worker/workerplan/opening.go", "return w.Now.Before(w.OpeningUntil)", "return w.Now.Before(w.OpeningUntil.Add(-3*time.Minute))",
 			}},
 			suite: suite, caught: caught,
 		},

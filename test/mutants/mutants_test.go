@@ -53,7 +53,7 @@ func theirs() []mutation {
 		{
 			name: "a node look-up that failed is read as drained",
 			edits: []edit{{
-				"internal/worker/end.go",
+				"internal/controller/worker/workerplan/end.go",
 				`return end{message: "the state of the node in Slurm is not known: " + f.Why}`,
 				`return end{Deletion: Deletion{Delete: f.Pod.Retired != "", NeverStarted: true}}`,
 			}},
@@ -62,7 +62,7 @@ func theirs() []mutation {
 		{
 			name: "the successor is never made after a rolling update",
 			edits: []edit{{
-				"internal/nodeset/plan.go",
+				"internal/controller/slinky/nodeset/nodesetplan/plan.go",
 				`len(plan.Create) < in.Replicas-len(in.Pods);`,
 				`in.Replicas-len(in.Pods) != 1 && len(plan.Create) < in.Replicas-len(in.Pods);`,
 			}},
@@ -71,7 +71,7 @@ func theirs() []mutation {
 		{
 			name: "workers that are not ready are not counted in maxUnavailable",
 			edits: []edit{{
-				"internal/nodeset/update.go",
+				"internal/controller/slinky/nodeset/nodesetplan/update.go",
 				`case ok && p.Retired == "":
 			serving++`,
 				`case p.Retired == "":
@@ -86,7 +86,7 @@ func theirs() []mutation {
 		},
 		{
 			name:   "what is about more than 250 pods stalls",
-			edits:  []edit{{"internal/nodeset/plan.go", `len(plan.Create) < in.Replicas-len(in.Pods);`, `ordinal < 250 && len(plan.Create) < in.Replicas-len(in.Pods);`}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/nodesetplan/plan.go", `len(plan.Create) < in.Replicas-len(in.Pods);`, `ordinal < 250 && len(plan.Create) < in.Replicas-len(in.Pods);`}},
 			caught: "TestManyWorkers",
 		},
 		{
@@ -101,10 +101,10 @@ func theirs() []mutation {
 		{
 			name: "every healthy pod is deleted after slurmctld has lost its state",
 			edits: []edit{
-				{"internal/link/snapshot.go", `if now.Sub(s.lostSince) < suspectTimeout {`, `if now.Before(s.lostSince) {`},
-				{"internal/worker/absence.go", `When: func(f *facts) bool { return !f.Settled() }`, `When: func(*facts) bool { return false }`},
-				{"internal/worker/absence.go", `When: func(f *facts) bool { return f.Lost == node.No }`, `When: func(*facts) bool { return true }`},
-				{"internal/worker/end.go", `When: func(f *facts) bool { return f.Pod.Retired == "" },`, `When: func(f *facts) bool { return f.Pod.Retired == "" && !f.Pod.Ready },`},
+				{"internal/slurm/link/snapshot.go", `if now.Sub(s.lostSince) < suspectTimeout {`, `if now.Before(s.lostSince) {`},
+				{"internal/controller/worker/workerplan/absence.go", `When: func(f *facts) bool { return !f.Settled() }`, `When: func(*facts) bool { return false }`},
+				{"internal/controller/worker/workerplan/absence.go", `When: func(f *facts) bool { return f.Lost == node.No }`, `When: func(*facts) bool { return true }`},
+				{"internal/controller/worker/workerplan/end.go", `When: func(f *facts) bool { return f.Pod.Retired == "" },`, `When: func(f *facts) bool { return f.Pod.Retired == "" && !f.Pod.Ready },`},
 				{"internal/controller/worker/gather.go", `case workerpod.Lost(s.set), w.Pod.Was && snapshot.Forgotten(s.node):`, `case false:`},
 			},
 			caught: "TestFaults/scale_up/slurmctld_restarts_without",
@@ -128,12 +128,12 @@ func ours() []mutation {
 		},
 		{
 			name:   "the drain of an administrator is ended",
-			edits:  []edit{{"internal/worker/state_change.go", `node.HeldBy(f.State, f.Reason) == node.Operator && f.mayUndrain()`, `f.mayUndrain()`}},
+			edits:  []edit{{"internal/controller/worker/workerplan/state_change.go", `node.HeldBy(f.State, f.Reason) == node.Operator && f.mayUndrain()`, `f.mayUndrain()`}},
 			caught: "TestFaults/cordon_storm/an_administrator_drains",
 		},
 		{
 			name:   "a node that looks idle is taken for one without jobs",
-			edits:  []edit{{"internal/worker/protection.go", "if w.JobsKnown != node.Yes {\n\t\treturn node.Unknown", "if w.JobsKnown != 7 {\n\t\treturn node.No"}},
+			edits:  []edit{{"internal/controller/worker/workerplan/protection.go", "if w.JobsKnown != node.Yes {\n\t\treturn node.Unknown", "if w.JobsKnown != 7 {\n\t\treturn node.No"}},
 			caught: "TestFaults/scale_down_with_suspended_jobs/none",
 		},
 		{
@@ -143,7 +143,7 @@ func ours() []mutation {
 		},
 		{
 			name:   "an idle worker may be evicted, and so may one on which a job has just started",
-			edits:  []edit{{"internal/worker/protection.go", `When: func(f *facts) bool { return f.Free() != node.Yes }`, `When: func(f *facts) bool { return f.State.Busy() != node.No }`}},
+			edits:  []edit{{"internal/controller/worker/workerplan/protection.go", `When: func(f *facts) bool { return f.Free() != node.Yes }`, `When: func(f *facts) bool { return f.State.Busy() != node.No }`}},
 			caught: "TestFaults/evictions/none",
 		},
 		{
@@ -183,24 +183,24 @@ func ours() []mutation {
 		},
 		{
 			name:   "a worker is not available because another clock is ahead",
-			edits:  []edit{{"internal/nodeset/update.go", `in.MinReady > 0 && in.Now.Before(at)`, `in.Now.Before(at)`}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/nodesetplan/update.go", `in.MinReady > 0 && in.Now.Before(at)`, `in.Now.Before(at)`}},
 			caught: "TestFaults/rolling_update_with_jobs/Kubernetes'_clock_is_ahead",
 		},
 		{
 			name:   "the end of a pod overwrites a drain that slurmctld was too slow to show",
-			edits:  []edit{{"internal/render/worker/slurmd.go", "|| exit 0\naddress=$name", "|| true\naddress=$name"}, {"internal/render/worker/slurmd.go", "\n*) exit 0 ;;", ""}},
-			suite:  "internal/render/worker",
+			edits:  []edit{{"internal/render/slurmd/slurmd.go", "|| exit 0\naddress=$name", "|| true\naddress=$name"}, {"internal/render/slurmd/slurmd.go", "\n*) exit 0 ;;", ""}},
+			suite:  "internal/render/slurmd",
 			caught: "TestTheEndOfAPodKeepsWhatAnAdministratorSaid",
 		},
 		{
 			name:   "a pod that comes back sets the node of the worker down that took its place",
-			edits:  []edit{{"internal/render/worker/slurmd.go", `case " $name $(hostname -I) " in *" $address "*) ;; *) exit 0 ;; esac` + "\n", ""}},
-			suite:  "internal/render/worker",
+			edits:  []edit{{"internal/render/slurmd/slurmd.go", `case " $name $(hostname -I) " in *" $address "*) ;; *) exit 0 ;; esac` + "\n", ""}},
+			suite:  "internal/render/slurmd",
 			caught: "TestTheEndOfAPodKeepsWhatAnAdministratorSaid",
 		},
 		{
 			name:   "an operator whose clock goes ahead holds up the end of workers for hours",
-			edits:  []edit{{"internal/worker/opening.go", "return seen.Add(maxOpeningDuration)", "return o.At.Add(maxOpeningDuration)"}},
+			edits:  []edit{{"internal/workerpod/opening.go", "return seen.Add(maxOpeningDuration)", "return o.At.Add(maxOpeningDuration)"}},
 			suite:  "internal/controller/worker",
 			caught: "TestAClockThatGoesAheadHoldsNobodyUp",
 		},
@@ -231,8 +231,8 @@ func ours() []mutation {
 		},
 		{
 			name:   "the record of a machine with a long host name is deleted",
-			edits:  []edit{{"internal/nodeset/orphaned_nodes.go", "exists && (f.hostNetwork || kube.Hostname == f.Name)", "exists && kube.Hostname == f.Name"}},
-			suite:  "internal/nodeset",
+			edits:  []edit{{"internal/controller/slinky/nodeset/nodesetplan/orphaned_nodes.go", "exists && (f.hostNetwork || kube.Hostname == f.Name)", "exists && kube.Hostname == f.Name"}},
+			suite:  "internal/controller/slinky/nodeset/nodesetplan",
 			caught: "TestWhichOrphanedNodesAreDeleted",
 		},
 		{

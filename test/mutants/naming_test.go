@@ -5,7 +5,7 @@ package mutants
 
 // naming returns bugs by which a job ends because slurmctld reads its configuration without a node that the job names.
 func naming() []mutation {
-	const reading, named = "internal/link/reading.go", "TestARecordThatAJobNamesStaysWhileAConfigurationIsOnItsWay"
+	const reading, named = "internal/slurm/link/reading.go", "TestARecordThatAJobNamesStaysWhileAConfigurationIsOnItsWay"
 	return []mutation{
 		{
 			name:   "an edit ends a job that names a worker which is being replaced",
@@ -20,19 +20,19 @@ func naming() []mutation {
 		{
 			name:   "the record of a node that a job names is deleted while a configuration is on its way",
 			edits:  []edit{{reading, `if !r.read() {`, `if false {`}},
-			suite:  "internal/link",
+			suite:  "internal/slurm/link",
 			caught: named,
 		},
 		{
 			name:   "a configuration that another one has overtaken is not on its way any more",
 			edits:  []edit{{reading, `r.overtaken = now`, `r.overtaken = time.Time{}`}},
-			suite:  "internal/link",
+			suite:  "internal/slurm/link",
 			caught: named,
 		},
 		{
 			name:   "an edit waits for ever where nobody knows which nodes jobs name",
 			edits:  []edit{{reading, `now.Sub(at) > maxAbsence`, `now.Sub(at) < 0`}},
-			suite:  "internal/link",
+			suite:  "internal/slurm/link",
 			caught: "TestHowLongANodeOfWhichNobodyKnowsWhetherJobsNameItIsWaitedFor",
 		},
 		{
@@ -49,14 +49,14 @@ func naming() []mutation {
 		},
 		{
 			name:   "the line of a node goes while a job names it",
-			edits:  []edit{{"internal/link/jobsearch.go", `[]string{job.Nodes, job.Required}`, `[]string{job.Nodes}`}},
-			suite:  "internal/link",
+			edits:  []edit{{"internal/slurm/link/jobsearch.go", `[]string{job.Nodes, job.Required}`, `[]string{job.Nodes}`}},
+			suite:  "internal/slurm/link",
 			caught: "TestANodeIsFreeWhenNoJobRunsThereOrNamesIt",
 		},
 		{
 			name:   "the line of a node goes before the node is drained",
-			edits:  []edit{{"internal/link/jobsearch.go", `snapshot.State(name).Drain() != node.Yes`, `snapshot.State(name).Drain() == node.Unknown`}},
-			suite:  "internal/link",
+			edits:  []edit{{"internal/slurm/link/jobsearch.go", `snapshot.State(name).Drain() != node.Yes`, `snapshot.State(name).Drain() == node.Unknown`}},
+			suite:  "internal/slurm/link",
 			caught: "TestANodeIsFreeWhenNoJobRunsThereOrNamesIt",
 		},
 		{
@@ -66,8 +66,8 @@ func naming() []mutation {
 		},
 		{
 			name:   "a node stands in slurm.conf and in a file that it includes",
-			edits:  []edit{{"internal/render/controller/linger.go", " || nodes[name]", " && nodes != nil"}},
-			suite:  "internal/render/controller",
+			edits:  []edit{{"internal/render/slurmctld/linger.go", " || nodes[name]", " && nodes != nil"}},
+			suite:  "internal/render/slurmctld",
 			caught: "TestWhatMovesIntoAFileThatStaysIncludedIsNotGone",
 		},
 		{
@@ -78,18 +78,18 @@ func naming() []mutation {
 		},
 		{
 			name:   "who deletes the ConfigMap ends the jobs of what lingers",
-			edits:  []edit{{"internal/controller/slinky/controller/live.go", `in.Live = rendercontroller.ReadLive(r.remember(c, config.Data))`, `in.Live = rendercontroller.ReadLive(config.Data)`}, {"internal/controller/slinky/controller/live.go", "if in.Live == nil {", "if in.Live == nil && slurmctld == nil {"}},
+			edits:  []edit{{"internal/controller/slinky/controller/live.go", `in.Live = slurmctld.ReadLive(r.remember(c, config.Data))`, `in.Live = slurmctld.ReadLive(config.Data)`}, {"internal/controller/slinky/controller/live.go", "if in.Live == nil {", "if in.Live == nil && set == nil {"}},
 			caught: "TestWhatLingersOutlivesTheConfigMap/the_operator_runs",
 		},
 		{
 			name:   "an operator that starts does not know what lingered in a ConfigMap that is deleted",
-			edits:  []edit{{"internal/controller/slinky/controller/live.go", "if in.Live == nil {", "if in.Live == nil && slurmctld == nil {"}},
+			edits:  []edit{{"internal/controller/slinky/controller/live.go", "if in.Live == nil {", "if in.Live == nil && set == nil {"}},
 			caught: "TestWhatLingersOutlivesTheConfigMap/it_is_restarted_meanwhile$",
 		},
 		{
 			name:   "what is noted of partitions that linger lacks their nodes",
-			edits:  []edit{{"internal/render/controller/linger.go", "func(string) bool { return true })", "nil)"}},
-			suite:  "internal/render/controller",
+			edits:  []edit{{"internal/render/slurmctld/linger.go", "func(string) bool { return true })", "nil)"}},
+			suite:  "internal/render/slurmctld",
 			caught: "TestWhatLingersIsNotedAtTheStatefulSet",
 		},
 	}

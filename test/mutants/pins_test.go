@@ -8,14 +8,14 @@ func pins() []mutation {
 	return []mutation{
 		{
 			name:   "a pinned worker waits for ever for the Kubernetes node of another one",
-			edits:  []edit{{"internal/nodeset/pins.go", `return !f.shared && f.held }`, `return f.shared && f.held && f.here }`}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/nodesetplan/pins.go", `return !f.shared && f.held }`, `return f.shared && f.held && f.here }`}},
 			suite:  "test/integration/nodeset",
 			caught: "TestAPinnedWorkerGoesElsewhereWhenAnotherOneHasItsNode",
 		},
 		{
 			name:   "two workers that are away come back to one Kubernetes node",
-			edits:  []edit{{"internal/nodeset/pins.go", `promised[node] = promised[node] || !f.here`, `promised[node] = f.here`}},
-			suite:  "internal/nodeset",
+			edits:  []edit{{"internal/controller/slinky/nodeset/nodesetplan/pins.go", `promised[node] = promised[node] || !f.here`, `promised[node] = f.here`}},
+			suite:  "internal/controller/slinky/nodeset/nodesetplan",
 			caught: "TestPin",
 		},
 		{
@@ -26,8 +26,8 @@ func pins() []mutation {
 		},
 		{
 			name:   "a pinned worker leaves a Kubernetes node on which another one is just ending",
-			edits:  []edit{{"internal/nodeset/pins.go", `f.held && !f.leaving && f.fit == Starts`, `f.held && f.fit == Starts`}},
-			suite:  "internal/nodeset",
+			edits:  []edit{{"internal/controller/slinky/nodeset/nodesetplan/pins.go", `f.held && !f.leaving && f.fit == Starts`, `f.held && f.fit == Starts`}},
+			suite:  "internal/controller/slinky/nodeset/nodesetplan",
 			caught: "TestPinsToNodesThatWorkersShare",
 		},
 		{

@@ -8,8 +8,8 @@ func records() []mutation {
 	return []mutation{
 		{
 			name:   "a Kubernetes node that comes takes the host name of a worker that runs",
-			edits:  []edit{{"internal/nodeset/hostname.go", `n.holder[running] = i`, `n.running[node.Name] = ""`}},
-			suite:  "internal/nodeset",
+			edits:  []edit{{"internal/controller/slinky/nodeset/nodesetplan/hostname.go", `n.holder[running] = i`, `n.running[node.Name] = ""`}},
+			suite:  "internal/controller/slinky/nodeset/nodesetplan",
 			caught: "TestWhoeverRunsKeepsItsHostName",
 		},
 		{
@@ -32,8 +32,8 @@ func records() []mutation {
 		},
 		{
 			name:   "a worker that has registered by another name is made anew",
-			edits:  []edit{{"internal/nodeset/repair.go", `When: func(f *repairFacts) bool { return f.Elsewhere != "" },`, `When: func(f *repairFacts) bool { return f.Elsewhere == "none" },`}},
-			suite:  "internal/nodeset",
+			edits:  []edit{{"internal/controller/slinky/nodeset/nodesetplan/repair.go", `When: func(f *repairFacts) bool { return f.Elsewhere != "" },`, `When: func(f *repairFacts) bool { return f.Elsewhere == "none" },`}},
+			suite:  "internal/controller/slinky/nodeset/nodesetplan",
 			caught: "TestAMismatchOfNamesAloneTakesNoWorker",
 		},
 		{
@@ -50,20 +50,20 @@ func records() []mutation {
 		},
 		{
 			name:   "slurmd in the network of its Kubernetes node takes the host name of the machine",
-			edits:  []edit{{"internal/render/worker/hostnetwork.go", `c.Args = append([]string{"-N", "$(" + kubeNodeVariable + ")"}, c.Args...)`, ``}},
-			suite:  "internal/render/worker",
+			edits:  []edit{{"internal/render/slurmd/hostnetwork.go", `c.Args = append([]string{"-N", "$(" + kubeNodeVariable + ")"}, c.Args...)`, ``}},
+			suite:  "internal/render/slurmd",
 			caught: "TestPod",
 		},
 		{
 			name:   "the table of nodes becomes smaller with the NodeSets",
-			edits:  []edit{{"internal/render/controller/maxnodes.go", `size := max(minNodeCount, in.MaxNodeCount)`, `size := minNodeCount`}},
-			suite:  "internal/render/controller",
+			edits:  []edit{{"internal/render/slurmctld/maxnodes.go", `size := max(minNodeCount, in.MaxNodeCount)`, `size := minNodeCount`}},
+			suite:  "internal/render/slurmctld",
 			caught: "TestTheTableOfNodesFollowsTheNodeSets",
 		},
 		{
 			name:   "the table of nodes does not follow the NodeSets",
-			edits:  []edit{{"internal/render/controller/maxnodes.go", `for need := nodesToBe(in); 4*size < 5*need && size < mostNodeCount; {`, `for need := 0; 4*size < 5*need && size < mostNodeCount; {`}},
-			suite:  "internal/render/controller",
+			edits:  []edit{{"internal/render/slurmctld/maxnodes.go", `for need := nodesToBe(in); 4*size < 5*need && size < mostNodeCount; {`, `for need := 0; 4*size < 5*need && size < mostNodeCount; {`}},
+			suite:  "internal/render/slurmctld",
 			caught: "TestTheTableOfNodesFollowsTheNodeSets",
 		},
 		{
@@ -79,38 +79,38 @@ func records() []mutation {
 		},
 		{
 			name:   "what an administrator has just said about a node is overwritten",
-			edits:  []edit{{"internal/link/held.go", "if said != nil && c.overrides(said) {", "if said != nil && c.overrides(said) && name == \"\" {"}},
-			suite:  "internal/link",
+			edits:  []edit{{"internal/slurm/link/held.go", "if said != nil && c.overrides(said) {", "if said != nil && c.overrides(said) && name == \"\" {"}},
+			suite:  "internal/slurm/link",
 			caught: "TestWhatSomebodyElseHasJustSaidIsKept",
 		},
 		{
 			name:   "what an administrator has just said about a node is overwritten when lists are long, because only those are asked for",
-			edits:  []edit{{"internal/link/held.go", "const maxSingleQueries = 2", "const maxSingleQueries = 0"}},
-			suite:  "internal/link",
+			edits:  []edit{{"internal/slurm/link/held.go", "const maxSingleQueries = 2", "const maxSingleQueries = 0"}},
+			suite:  "internal/slurm/link",
 			caught: "TestAFewNodesAreAskedAboutWithoutAList",
 		},
 		{
 			name:   "the record of a worker goes with an administrator's drain",
-			edits:  []edit{{"internal/nodeset/outdated.go", `return f.Held() }`, `return false }`}},
-			suite:  "internal/nodeset",
+			edits:  []edit{{"internal/controller/slinky/nodeset/nodesetplan/outdated.go", `return f.Held() }`, `return false }`}},
+			suite:  "internal/controller/slinky/nodeset/nodesetplan",
 			caught: "TestWhichRecordsGoBeforeAWorkerIsMade",
 		},
 		{
 			name:   "the record of a worker goes with a drain that has no reason but Slurm's own, which has given up the node",
 			edits:  []edit{{"internal/slurm/node/holder.go", `case state.Drain() != No:`, `case state.Drain() != No && reason.Text == "":`}},
-			suite:  "internal/nodeset",
+			suite:  "internal/controller/slinky/nodeset/nodesetplan",
 			caught: "TestWhichRecordsGoBeforeAWorkerIsMade",
 		},
 		{
 			name:   "a node that we had set down is used again below a cordon, with which its drain ends",
-			edits:  []edit{{"internal/worker/state_change.go", `if f.State.Drain() != node.No && (f.wantedDrain() != "" || !f.hostKnownWell()) {`, `if f.State.Drain() == 7 {`}},
-			suite:  "internal/worker",
+			edits:  []edit{{"internal/controller/worker/workerplan/state_change.go", `if f.State.Drain() != node.No && (f.wantedDrain() != "" || !f.hostKnownWell()) {`, `if f.State.Drain() == 7 {`}},
+			suite:  "internal/controller/worker/workerplan",
 			caught: "TestANodeThatWeSetDownIsUsedAgain",
 		},
 		{
 			name:   "a record is said to be that of whoever runs now",
-			edits:  []edit{{"internal/worker/record_update.go", `cmp.Or(r.comment.Registration, wanted.Registration)`, `cmp.Or(wanted.Registration, r.comment.Registration)`}},
-			suite:  "internal/worker",
+			edits:  []edit{{"internal/controller/worker/workerplan/record_update.go", `cmp.Or(r.comment.Registration, wanted.Registration)`, `cmp.Or(wanted.Registration, r.comment.Registration)`}},
+			suite:  "internal/controller/worker/workerplan",
 			caught: "TestAWorkerSaysThatItsRecordIsNotItsOwn",
 		},
 	}

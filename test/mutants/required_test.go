@@ -5,17 +5,17 @@ package mutants
 
 // required are bugs about checks that have to pass before a worker takes jobs.
 func required() []mutation {
-	const engine, checks, rendered = "internal/worker", "internal/worker/checks.go", "internal/render/worker"
+	const engine, checks, rendered = "internal/controller/worker/workerplan", "internal/workerpod/checks.go", "internal/render/slurmd"
 	return []mutation{
 		{
 			name:   "a worker takes jobs before its check has passed",
-			edits:  []edit{{"internal/worker/state_change.go", `cmp.Or(w.Storage.DrainReason(), w.Checks.DrainReason())`, `w.Storage.DrainReason()`}},
+			edits:  []edit{{"internal/controller/worker/workerplan/state_change.go", `cmp.Or(w.Storage.DrainReason(), w.Checks.DrainReason())`, `w.Storage.DrainReason()`}},
 			suite:  engine,
 			caught: "TestAWorkerThatWaitsForChecks",
 		},
 		{
 			name:   "a record that is DOWN is used the moment the slurmd of an unchecked machine registers",
-			edits:  []edit{{"internal/worker/state_change.go", `len(f.Checks) > 0 && f.State.Drain() == node.No`, `len(f.Checks) > 0 && f.State.Drain() == node.No && f.State.Down() == node.No`}},
+			edits:  []edit{{"internal/controller/worker/workerplan/state_change.go", `len(f.Checks) > 0 && f.State.Drain() == node.No`, `len(f.Checks) > 0 && f.State.Drain() == node.No && f.State.Down() == node.No`}},
 			suite:  engine,
 			caught: "TestAWorkerThatWaitsForChecks",
 		},
@@ -39,20 +39,20 @@ func required() []mutation {
 		},
 		{
 			name:   "a new machine registers undrained although checks are required",
-			edits:  []edit{{"internal/render/worker/slurmd.go", `list += drainedUntilChecked`, `list += ""`}},
+			edits:  []edit{{"internal/render/slurmd/slurmd.go", `list += drainedUntilChecked`, `list += ""`}},
 			suite:  rendered,
 			caught: "TestWorkersThatNeedChecks",
 		},
 		{
 			name:   "the drain until checks have passed makes the record of a node outdated",
-			edits:  []edit{{"internal/render/worker/registration.go", `strings.Replace(said, drainedUntilChecked, "", 1)`, `strings.Replace(said, drainedUntilChecked, "", 0)`}},
+			edits:  []edit{{"internal/render/slurmd/registration.go", `strings.Replace(said, drainedUntilChecked, "", 1)`, `strings.Replace(said, drainedUntilChecked, "", 0)`}},
 			suite:  rendered,
 			caught: "TestWorkersThatNeedChecks",
 		},
 		{
 			name:   "a check that has passed on another machine counts for this one",
-			edits:  []edit{{"internal/activecheck/machine.go", `j.Name == name && j.Annotations[slinkyv1beta1.AnnotationMachine] == w.Machine.String()`, `j.Name != ""`}},
-			suite:  "internal/activecheck",
+			edits:  []edit{{"internal/controller/nebius/activecheck/activecheckplan/machine.go", `j.Name == name && j.Annotations[slinkyv1beta1.AnnotationMachine] == w.Machine.String()`, `j.Name != ""`}},
+			suite:  "internal/controller/nebius/activecheck/activecheckplan",
 			caught: "TestWhatWorkersThatNeedACheckWaitFor",
 		},
 	}

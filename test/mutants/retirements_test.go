@@ -5,7 +5,7 @@ package mutants
 
 // retirements returns bugs by which a worker is deleted that still has, or may have, a job.
 func retirements() []mutation {
-	const gather, end, stateChange = "internal/controller/worker/gather.go", "internal/worker/end.go", "internal/worker/state_change.go"
+	const gather, end, stateChange = "internal/controller/worker/gather.go", "internal/controller/worker/workerplan/end.go", "internal/controller/worker/workerplan/state_change.go"
 	return []mutation{
 		{
 			name: "a retired worker goes when Slurm lacks it, although Slurm may have lost its state",
@@ -22,13 +22,13 @@ func retirements() []mutation {
 		},
 		{
 			name:   "a loss of state is not noted while the NodeSet has a mistake",
-			edits:  []edit{{"internal/controller/slinky/nodeset/plan.go", `p.workers = plans.Make(f.workers)`, `p.workers = plans.Plan{}`}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/plan.go", `p.workers = nodesetplan.Make(f.workers)`, `p.workers = nodesetplan.Plan{}`}},
 			caught: "TestALossOfStateIsNotedInEveryStateOfTheNodeSet/with_a_mistake",
 		},
 		{
 			name: "the time of drainTimeout counts from an earlier retirement",
 			edits: []edit{
-				{end, `nodeset.Later(f.Reason.At, f.Pod.RetiredAt).Add(f.DrainTimeout)`, `f.Reason.At.Add(f.DrainTimeout)`},
+				{end, `workerpod.Later(f.Reason.At, f.Pod.RetiredAt).Add(f.DrainTimeout)`, `f.Reason.At.Add(f.DrainTimeout)`},
 				{stateChange, `w.drainedToGo() && !strings.Contains`, `w.drainedToGo() && wanted.Text == "" && !strings.Contains`},
 			},
 			caught: "TestFaults/retired_again/none",
@@ -53,30 +53,30 @@ func retirements() []mutation {
 		},
 		{
 			name:   "a dead node in an active reservation keeps the records of others from being deleted",
-			edits:  []edit{{"internal/link/write.go", `case c.delete && (s.State(name).Has(node.Reserved) || s.State(name).Has(node.Maintenance)):`, `case false:`}},
-			suite:  "internal/link",
+			edits:  []edit{{"internal/slurm/link/write.go", `case c.delete && (s.State(name).Has(node.Reserved) || s.State(name).Has(node.Maintenance)):`, `case false:`}},
+			suite:  "internal/slurm/link",
 			caught: "TestAReservedNodeKeepsNoOtherFromBeingDeleted",
 		},
 		{
 			name: "one caller's time-out fails everybody's Confirm",
 			edits: []edit{{
-				"internal/link/nodepoller.go",
+				"internal/slurm/link/nodepoller.go",
 				`return ctx.Err() // The caller`,
 				`return func() error { p.mu.Lock(); defer p.mu.Unlock(); p.finished, p.failed = number, ctx.Err(); return p.failed }() // The caller`,
 			}},
-			suite:  "internal/link",
+			suite:  "internal/slurm/link",
 			caught: "TestACallerWhoGivesUpLeavesTheAnswerToTheOthers",
 		},
 		{
 			name:   "the record of a NodeSet that goes is deleted while a job names its node",
 			edits:  []edit{{"internal/slurm/need/named.go", "named.Add(name)", "_ = name"}},
-			suite:  "internal/link",
+			suite:  "internal/slurm/link",
 			caught: "TestANodeThatAJobNamesIsNotUnnamed",
 		},
 		{
 			name:   "what an administrator said of a node goes with its NodeSet",
-			edits:  []edit{{"internal/nodeset/orphaned_nodes.go", "f.inReservation() || f.Held()", "f.inReservation()"}},
-			suite:  "internal/nodeset",
+			edits:  []edit{{"internal/controller/slinky/nodeset/nodesetplan/orphaned_nodes.go", "f.inReservation() || f.Held()", "f.inReservation()"}},
+			suite:  "internal/controller/slinky/nodeset/nodesetplan",
 			caught: "TestWhichNodesOfANodeSetThatGoesAreDeleted",
 		},
 		{

@@ -8,8 +8,8 @@ func words() []mutation {
 	return []mutation{
 		{
 			name:   "a NodeSet of which no worker ever registered cannot be deleted",
-			edits:  []edit{{"internal/nodeset/repair.go", "case !forgotten && in.neverHad(p):", "case !forgotten && in.neverHad(p) && p.Was:"}},
-			suite:  "internal/nodeset",
+			edits:  []edit{{"internal/controller/slinky/nodeset/nodesetplan/repair.go", "case !gone && in.neverHad(p):", "case !gone && in.neverHad(p) && p.Was:"}},
+			suite:  "internal/controller/slinky/nodeset/nodesetplan",
 			caught: "TestWorkersThatSlurmHasNeverHadAreNotLost",
 		},
 		{
@@ -19,8 +19,8 @@ func words() []mutation {
 		},
 		{
 			name:   "an operator that was away takes workers for such that never registered",
-			edits:  []edit{{"internal/nodeset/repair.go", "return !p.Was && !in.SlurmctldSince.IsZero() && p.Created", "return !p.Was && p.Created"}},
-			suite:  "internal/nodeset",
+			edits:  []edit{{"internal/controller/slinky/nodeset/nodesetplan/repair.go", "return !p.Was && !in.SlurmctldSince.IsZero() && p.Created", "return !p.Was && p.Created"}},
+			suite:  "internal/controller/slinky/nodeset/nodesetplan",
 			caught: "TestWorkersThatSlurmHasNeverHadAreNotLost",
 		},
 		{
@@ -31,50 +31,50 @@ func words() []mutation {
 		},
 		{
 			name:   "a flag of a newer Slurm makes its node uncertain for ever",
-			edits:  []edit{{"internal/link/snapshot.go", "if jobs, known := s.Jobs(name); known == node.Yes && len(jobs) == 0 {", "if jobs, known := s.Jobs(name); known == node.Yes && jobs == nil && s.Trust != Fresh {"}},
-			suite:  "internal/link",
+			edits:  []edit{{"internal/slurm/link/snapshot.go", "if jobs, known := s.Jobs(name); known == node.Yes && len(jobs) == 0 {", "if jobs, known := s.Jobs(name); known == node.Yes && jobs == nil && s.Trust != Fresh {"}},
+			suite:  "internal/slurm/link",
 			caught: "TestANodeWithAFlagThatIsNotKnownIsFreeWhenTheListOfJobsSaysSo/without_jobs",
 		},
 		{
 			name:   "a node with a flag of a newer Slurm is free although the list of jobs has one",
-			edits:  []edit{{"internal/link/snapshot.go", "known == node.Yes && len(jobs) == 0 {", "known == node.Yes && len(jobs) >= 0 {"}},
-			suite:  "internal/link",
+			edits:  []edit{{"internal/slurm/link/snapshot.go", "known == node.Yes && len(jobs) == 0 {", "known == node.Yes && len(jobs) >= 0 {"}},
+			suite:  "internal/slurm/link",
 			caught: "TestANodeWithAFlagThatIsNotKnownIsFreeWhenTheListOfJobsSaysSo/with_a_suspended_job",
 		},
 		{
 			name:   "the jobs of a node with a flag of a newer Slurm are not asked for",
-			edits:  []edit{{"internal/worker/protection.go", "quiet := w.State.Busy() == node.No || w.State.Doubtful()", "quiet := w.State.Busy() == node.No"}},
-			suite:  "internal/worker",
+			edits:  []edit{{"internal/controller/worker/workerplan/protection.go", "quiet := w.State.Busy() == node.No || w.State.Doubtful()", "quiet := w.State.Busy() == node.No"}},
+			suite:  "internal/controller/worker/workerplan",
 			caught: "TestTheJobsOfANodeWithAFlagThatIsNotKnownAreAskedFor",
 		},
 		{
 			name:   "Confirm believes a slurmctld whose clock was set back that nothing changed",
-			edits:  []edit{{"internal/link/confirm.go", "return p.poll(ctx, true)", "return p.poll(ctx, false)"}},
-			suite:  "internal/link",
+			edits:  []edit{{"internal/slurm/link/confirm.go", "return p.poll(ctx, true)", "return p.poll(ctx, false)"}},
+			suite:  "internal/slurm/link",
 			caught: "TestAClockThatWasSetBackHidesNothing",
 		},
 		{
 			name:   "a slurmctld whose clock was set back hides what happens at rest",
-			edits:  []edit{{"internal/link/nodepoller.go", "certain = certain || asked.Sub(p.clockSeen) >= clockInterval", "certain = certain || p.clockSeen.After(asked)"}},
-			suite:  "internal/link",
+			edits:  []edit{{"internal/slurm/link/nodepoller.go", "certain = certain || asked.Sub(p.clockSeen) >= clockInterval", "certain = certain || p.clockSeen.After(asked)"}},
+			suite:  "internal/slurm/link",
 			caught: "TestAClockThatWasSetBackHidesNothing",
 		},
 		{
 			name:   "a slurmctld whose clock was set back hides jobs",
-			edits:  []edit{{"internal/link/jobs.go", "list.Unchanged && !since.holds(ctx, client, f.view.clock) {", "list.Unchanged && since.updated.IsZero() {"}},
-			suite:  "internal/link",
+			edits:  []edit{{"internal/slurm/link/jobs.go", "list.Unchanged && !since.holds(ctx, client, f.view.clock) {", "list.Unchanged && since.updated.IsZero() {"}},
+			suite:  "internal/slurm/link",
 			caught: "TestJobsAreListedWhenTheClockWasSetBack",
 		},
 		{
 			name:   "the slurmctld that took over is asked what changed since the list of the one before",
-			edits:  []edit{{"internal/link/ctldpoller.go", "active != p.active {", `active != p.active && p.active == "" {`}},
-			suite:  "internal/link",
+			edits:  []edit{{"internal/slurm/link/ctldpoller.go", "active != p.active {", `active != p.active && p.active == "" {`}},
+			suite:  "internal/slurm/link",
 			caught: "TestFailoverIsSeenAndAllIsListedAgain",
 		},
 		{
 			name:   "a reason is of a time that is to come, by the clock of a slurmctld that is gone",
-			edits:  []edit{{"internal/link/snapshot.go", "known && t.After(seen.Add(maxClockDifference))", "known && t.Before(seen.Add(-maxClockDifference)) && seen.IsZero()"}},
-			suite:  "internal/link",
+			edits:  []edit{{"internal/slurm/link/snapshot.go", "known && t.After(seen.Add(maxClockDifference))", "known && t.Before(seen.Add(-maxClockDifference)) && seen.IsZero()"}},
+			suite:  "internal/slurm/link",
 			caught: "TestATimeOfANodeIsNoLaterThanTheNodeWasSeenToHaveIt",
 		},
 	}

@@ -24,11 +24,11 @@ import (
 	_ "sigs.k8s.io/controller-runtime/pkg/manager" // which registers metrics
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/coxswain-hpc/coxswain/internal/brake"
 	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset"
-	"github.com/coxswain-hpc/coxswain/internal/exporter"
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/health/budget"
+	"github.com/coxswain-hpc/coxswain/internal/observe/exporter"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
@@ -138,7 +138,7 @@ func everything(t *testing.T) known {
 	k.text(t, ofTheExporter(t))
 	k.text(t, read(t, filepath.Join("testdata", "slurmctld.txt")))
 	k.describe(t, link.NewRegistry(link.Options{}))
-	k.describe(t, nodeset.Metrics(nil, brake.New(health.DrainLimit{}, clock.RealClock{})))
+	k.describe(t, nodeset.Metrics(nil, budget.New(health.DrainLimit{}, clock.RealClock{})))
 	registry, ok := metrics.Registry.(prometheus.Collector)
 	if !ok {
 		t.Fatalf("controller-runtime's registry is a %T, which does not tell what it has", metrics.Registry)

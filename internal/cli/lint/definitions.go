@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/coxswain-hpc/coxswain/config/crd"
-	"github.com/coxswain-hpc/coxswain/internal/definition"
+	"github.com/coxswain-hpc/coxswain/internal/webhook/definition"
 )
 
 // Definitions are the definitions of the kinds of both API groups. A definition is read when an object needs it: its rules

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package lint checks manifests of both API groups without a cluster: by schema and rules of the CRDs, as the API server does, and by
-// internal/validation, as the webhook does.
+// internal/webhook/validation, as the webhook does.
 //
 // All files are looked at together, so that a NodeSet finds its SlurmCluster in another file.
 package lint
@@ -29,7 +29,7 @@ import (
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
-	"github.com/coxswain-hpc/coxswain/internal/validation"
+	"github.com/coxswain-hpc/coxswain/internal/webhook/validation"
 )
 
 // NewestRelease is the newest release of Slurm whose keys are known.

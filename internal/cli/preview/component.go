@@ -13,15 +13,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/reference"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
 	"github.com/coxswain-hpc/coxswain/internal/render"
-	renderaccounting "github.com/coxswain-hpc/coxswain/internal/render/accounting"
-	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
+	"github.com/coxswain-hpc/coxswain/internal/render/jwt"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
-	renderloginset "github.com/coxswain-hpc/coxswain/internal/render/loginset"
-	renderrestapi "github.com/coxswain-hpc/coxswain/internal/render/restapi"
-	rendertoken "github.com/coxswain-hpc/coxswain/internal/render/token"
-	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/render/login"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmdbd"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmrestd"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -77,7 +77,7 @@ func (m *maker) value(ctx context.Context, of client.Object, ref *corev1.ConfigM
 
 // slurmctld makes the objects of a Controller, and remembers its slurm.conf.
 func (m *maker) slurmctld(ctx context.Context, c *slinkyv1beta1.Controller) error {
-	in := rendercontroller.Input{Controller: c, Images: m.images, SlurmKeyDigest: Unknown, JwtKeyDigest: Unknown, MungeKeyDigest: Unknown}
+	in := slurmctld.Input{Controller: c, Images: m.images, SlurmKeyDigest: Unknown, JwtKeyDigest: Unknown, MungeKeyDigest: Unknown}
 	if ref := c.Spec.AccountingRef; ref != nil {
 		accounting := &slinkyv1beta1.Accounting{}
 		found, err := m.get(ctx, c.Namespace, ref.Name, accounting)
@@ -102,10 +102,10 @@ func (m *maker) slurmctld(ctx context.Context, c *slinkyv1beta1.Controller) erro
 	if found, err := m.get(ctx, c.Namespace, c.ConfigName(), config); err != nil {
 		return err
 	} else if found {
-		in.Live = rendercontroller.ReadLive(config.Data)
-		in.MaxNodeCount = rendercontroller.TableOfNodes(in.Live)
+		in.Live = slurmctld.ReadLive(config.Data)
+		in.MaxNodeCount = slurmctld.TableOfNodes(in.Live)
 	}
-	out := rendercontroller.Render(in)
+	out := slurmctld.Render(in)
 	if waits := out.EditWaits; waits.Any() {
 		m.out.Waits = append(m.out.Waits, Waits{Namespace: c.Namespace, Controller: c.Name, EditWaits: waits})
 	}
@@ -113,8 +113,8 @@ func (m *maker) slurmctld(ctx context.Context, c *slinkyv1beta1.Controller) erro
 		m.note(c, "%s", doubt.Error())
 	}
 	out.Secrets = reference.GeneratedKeys(c)
-	if rendercontroller.WantsServiceMonitor(c) {
-		out.Add(rendercontroller.ServiceMonitor(c))
+	if slurmctld.WantsServiceMonitor(c) {
+		out.Add(slurmctld.ServiceMonitor(c))
 	}
 	for _, o := range out.Objects {
 		if config, ok := o.(*corev1.ConfigMap); ok && config.Name == c.ConfigName() {
@@ -125,10 +125,10 @@ func (m *maker) slurmctld(ctx context.Context, c *slinkyv1beta1.Controller) erro
 }
 
 // files reads the ConfigMaps of the reference lists of a Controller.
-func (m *maker) files(ctx context.Context, c *slinkyv1beta1.Controller, files *rendercontroller.Files) error {
+func (m *maker) files(ctx context.Context, c *slinkyv1beta1.Controller, files *slurmctld.Files) error {
 	for _, list := range []struct {
 		refs []slinkyv1beta1.ObjectReference
-		to   *[]rendercontroller.File
+		to   *[]slurmctld.File
 	}{
 		{c.Spec.ConfigFileRefs, &files.Config},
 		{c.Spec.PrologScriptRefs, &files.Prolog},
@@ -146,10 +146,10 @@ func (m *maker) files(ctx context.Context, c *slinkyv1beta1.Controller, files *r
 				m.note(c, "ConfigMap %s was not found; its files are left out", ref.Name)
 			}
 			for name, content := range config.Data {
-				*list.to = append(*list.to, rendercontroller.File{ConfigMap: ref.Name, Name: name, Content: content})
+				*list.to = append(*list.to, slurmctld.File{ConfigMap: ref.Name, Name: name, Content: content})
 			}
 			for name, content := range config.BinaryData {
-				*list.to = append(*list.to, rendercontroller.File{ConfigMap: ref.Name, Name: name, Content: string(content)})
+				*list.to = append(*list.to, slurmctld.File{ConfigMap: ref.Name, Name: name, Content: string(content)})
 			}
 		}
 	}
@@ -157,7 +157,7 @@ func (m *maker) files(ctx context.Context, c *slinkyv1beta1.Controller, files *r
 }
 
 func (m *maker) slurmdbd(a *slinkyv1beta1.Accounting) error {
-	out := renderaccounting.Render(renderaccounting.Input{
+	out := slurmdbd.Render(slurmdbd.Input{
 		Accounting: a, Images: m.images, Password: Hidden, SealingKey: []byte(Unknown), SlurmKeyDigest: Unknown, JwtKeyDigest: Unknown,
 		MungeKeyDigest: Unknown, TLSDigest: Unknown,
 	})
@@ -181,9 +181,9 @@ func (m *maker) slurmrestd(ctx context.Context, r *slinkyv1beta1.RestApi) error 
 			logins = append(logins, *l)
 		}
 	}
-	return m.take(r, renderrestapi.Render(renderrestapi.Input{
+	return m.take(r, slurmrestd.Render(slurmrestd.Input{
 		RestAPI: r, Controller: c, LoginSets: logins, Images: m.images, SlurmKeyDigest: Unknown, OperatorNamespace: Unknown,
-		ConnectionDigest: renderrestapi.ConnectionDigest(m.connections[client.ObjectKeyFromObject(c)]),
+		ConnectionDigest: slurmrestd.ConnectionDigest(m.connections[client.ObjectKeyFromObject(c)]),
 	}))
 }
 
@@ -195,7 +195,7 @@ func (m *maker) login(ctx context.Context, l *slinkyv1beta1.LoginSet) error {
 	if err != nil || c == nil {
 		return err
 	}
-	in := renderloginset.Input{
+	in := login.Input{
 		LoginSet: l, Controller: c, Images: m.images, ClusterDomain: m.ClusterDomain, SlurmKeyDigest: Unknown, HostKeysDigest: Unknown, MungeKeyDigest: Unknown,
 	}
 	if l.Spec.SssdConfRef != nil {
@@ -204,7 +204,7 @@ func (m *maker) login(ctx context.Context, l *slinkyv1beta1.LoginSet) error {
 	if in.SshdConfig, err = m.value(ctx, l, l.Spec.SshdConfigRef); err != nil {
 		return err
 	}
-	out := renderloginset.Render(in)
+	out := login.Render(in)
 	out.Ensure(true, render.Secret{Name: l.SSHHostKeysName(), Key: hostKeys})
 	return m.take(l, out)
 }
@@ -215,7 +215,7 @@ func (m *maker) workers(ctx context.Context, n *slinkyv1beta1.NodeSet) error {
 	if err != nil || c == nil {
 		return err
 	}
-	in := renderworker.Input{NodeSet: n, Controller: c, Images: m.images, ClusterDomain: m.ClusterDomain, Protected: n.DisruptionProtection()}
+	in := slurmd.Input{NodeSet: n, Controller: c, Images: m.images, ClusterDomain: m.ClusterDomain, Protected: n.DisruptionProtection()}
 	if n.Spec.SSH.Enabled {
 		if in.SshdConfig, err = m.value(ctx, n, n.Spec.SSH.SshdConfigRef); err != nil {
 			return err
@@ -225,15 +225,15 @@ func (m *maker) workers(ctx context.Context, n *slinkyv1beta1.NodeSet) error {
 		}
 	}
 	var out render.Output
-	renderworker.Ignore(n, &out)
-	out.Fail("spec", renderworker.Check(in))
-	out.Add(renderworker.Service(n))
+	slurmd.Ignore(n, &out)
+	out.Fail("spec", slurmd.Check(in))
+	out.Add(slurmd.Service(n))
 	if n.DisruptionProtection() {
-		out.Add(renderworker.DisruptionBudget(n))
+		out.Add(slurmd.DisruptionBudget(n))
 	}
 	if n.Spec.SSH.Enabled {
-		out.Add(renderworker.SSHConfig(in))
-		keys, used := renderworker.HostKeys(in)
+		out.Add(slurmd.SSHConfig(in))
+		keys, used := slurmd.HostKeys(in)
 		keys.Key = hostKeys
 		out.Ensure(used, keys)
 	}
@@ -241,17 +241,17 @@ func (m *maker) workers(ctx context.Context, n *slinkyv1beta1.NodeSet) error {
 	if place == nil || len(out.Problems) > 0 {
 		return m.take(n, out)
 	}
-	claims, err := renderworker.Claims(n, *place)
+	claims, err := slurmd.Claims(n, *place)
 	out.Fail("spec", err)
 	for _, claim := range claims {
 		out.Add(claim)
 	}
-	data, err := renderworker.RevisionData(in)
+	data, err := slurmd.RevisionData(in)
 	out.Fail("spec", err)
-	hash := renderworker.RevisionHash(data, 0)
-	worker, err := renderworker.Pod(in, *place, hash)
+	hash := slurmd.RevisionHash(data, 0)
+	worker, err := slurmd.Pod(in, *place, hash)
 	out.Fail("spec", err)
-	out.Add(renderworker.ControllerRevision(n, data, hash, 1), worker)
+	out.Add(slurmd.ControllerRevision(n, data, hash, 1), worker)
 	return m.take(n, out)
 }
 
@@ -276,7 +276,7 @@ func (m *maker) token(t *slinkyv1beta1.Token) error {
 	var out render.Output
 	out.IgnoreOptional(t.Spec)
 	ref := t.TokenRef()
-	secret := generated(t.Namespace, render.Secret{Name: ref.Name, Key: ref.Key, Labels: rendertoken.Labels(t).Labels(t.Labels), Annotations: label.Merge(t.Annotations)})
+	secret := generated(t.Namespace, render.Secret{Name: ref.Name, Key: ref.Key, Labels: jwt.Labels(t).Labels(t.Labels), Annotations: label.Merge(t.Annotations)})
 	secret.Immutable = new(!t.Refreshes())
 	out.Add(secret)
 	return m.take(t, out)

@@ -26,8 +26,8 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/cli/lint"
 	"github.com/coxswain-hpc/coxswain/internal/render"
-	"github.com/coxswain-hpc/coxswain/internal/render/controller"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
 )
 
 // Unknown stands for what the operator reads in a cluster, such as the digest of a key.
@@ -68,7 +68,7 @@ type Output struct {
 type Waits struct {
 	// Namespace and Controller name the Controller.
 	Namespace, Controller string
-	controller.EditWaits
+	slurmctld.EditWaits
 }
 
 // maker makes objects.

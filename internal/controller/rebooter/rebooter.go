@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package rebooter drains and reboots the Kubernetes node on which it runs, when the conditions of the Node ask for that. It is the
-// controller of program rebooter. What to do next is decided in internal/reboot.
+// controller of program rebooter. What to do next is decided in internal/controller/rebooter/rebooterplan.
 package rebooter
 
 import (
@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/coxswain-hpc/coxswain/internal/reboot"
+	"github.com/coxswain-hpc/coxswain/internal/controller/rebooter/rebooterplan"
 )
 
 // Options are what the controller works with.
@@ -47,8 +47,8 @@ type reconciler struct {
 	client client.Client
 	live   client.Reader
 	// What this process has tried. One pass runs at a time.
-	evictions map[types.UID]reboot.Attempt
-	reboot    reboot.Attempt
+	evictions map[types.UID]rebooterplan.Attempt
+	reboot    rebooterplan.Attempt
 }
 
 // Cached returns the objects that the cache holds: the one Node, and the pods that are bound to it.
@@ -79,7 +79,7 @@ func slimPod(o any) (any, error) {
 
 // Setup registers the controller.
 func Setup(mgr ctrl.Manager, o Options) error {
-	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), evictions: map[types.UID]reboot.Attempt{}}
+	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), evictions: map[types.UID]rebooterplan.Attempt{}}
 	toNode := func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: o.Node}}}
 	}
@@ -98,7 +98,7 @@ func podChanges() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.Pod)
 		after, also := e.ObjectNew.(*corev1.Pod)
-		return ok && also && reboot.PodOf(before) != reboot.PodOf(after)
+		return ok && also && rebooterplan.PodOf(before) != rebooterplan.PodOf(after)
 	}}
 }
 
@@ -114,17 +114,17 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	r.forget(pods)
 	for {
-		next := reboot.Decide(r.facts(&node, pods))
+		next := rebooterplan.Decide(r.facts(&node, pods))
 		switch next.Action {
-		case reboot.Evict:
+		case rebooterplan.Evict:
 			// Each of the pods has a later time for its next attempt now, so that this ends.
 			if err := r.evict(ctx, next.Evict); err != nil {
 				return ctrl.Result{}, err
 			}
 			continue
-		case reboot.Reboot:
+		case rebooterplan.Reboot:
 			return r.restart(ctx, req)
-		case reboot.Wait, reboot.Tell, reboot.Cordon, reboot.SetTaint, reboot.Release:
+		case rebooterplan.Wait, rebooterplan.Tell, rebooterplan.Cordon, rebooterplan.SetTaint, rebooterplan.Release:
 		}
 		err := r.write(ctx, &node, next)
 		return r.again(next), err
@@ -132,19 +132,19 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // again returns when to look again although nothing changes.
-func (r *reconciler) again(next reboot.Next) ctrl.Result {
+func (r *reconciler) again(next rebooterplan.Next) ctrl.Result {
 	if next.Again.IsZero() {
 		return ctrl.Result{}
 	}
 	return ctrl.Result{RequeueAfter: max(next.Again.Sub(r.Clock.Now()), 1)}
 }
 
-func (r *reconciler) facts(node *corev1.Node, pods []reboot.Pod) reboot.Facts {
-	return reboot.Facts{Now: r.Clock.Now(), Boot: r.Boot, Node: reboot.NodeOf(node), Pods: pods, Evictions: r.evictions, Reboot: r.reboot}
+func (r *reconciler) facts(node *corev1.Node, pods []rebooterplan.Pod) rebooterplan.Facts {
+	return rebooterplan.Facts{Now: r.Clock.Now(), Boot: r.Boot, Node: rebooterplan.NodeOf(node), Pods: pods, Evictions: r.evictions, Reboot: r.reboot}
 }
 
 // pods returns the pods of the node, from the cache or from the server. The API server may hold far more pods than the node does.
-func (r *reconciler) pods(ctx context.Context, from client.Reader) ([]reboot.Pod, error) {
+func (r *reconciler) pods(ctx context.Context, from client.Reader) ([]rebooterplan.Pod, error) {
 	var list corev1.PodList
 	var options []client.ListOption
 	if from == r.live {
@@ -153,24 +153,24 @@ func (r *reconciler) pods(ctx context.Context, from client.Reader) ([]reboot.Pod
 	if err := from.List(ctx, &list, options...); err != nil {
 		return nil, fmt.Errorf("listing the pods of node %s: %w", r.Node, err)
 	}
-	out := make([]reboot.Pod, len(list.Items))
+	out := make([]rebooterplan.Pod, len(list.Items))
 	for i := range list.Items {
-		out[i] = reboot.PodOf(&list.Items[i])
+		out[i] = rebooterplan.PodOf(&list.Items[i])
 	}
 	return out, nil
 }
 
 // forget drops what was tried with pods that are gone.
-func (r *reconciler) forget(pods []reboot.Pod) {
+func (r *reconciler) forget(pods []rebooterplan.Pod) {
 	for uid := range r.evictions {
-		if !slices.ContainsFunc(pods, func(p reboot.Pod) bool { return p.UID == uid }) {
+		if !slices.ContainsFunc(pods, func(p rebooterplan.Pod) bool { return p.UID == uid }) {
 			delete(r.evictions, uid)
 		}
 	}
 }
 
 // evict asks for the eviction of pods. A refusal of the API server is remembered with its reason; an error is a call without an answer.
-func (r *reconciler) evict(ctx context.Context, pods []reboot.Pod) error {
+func (r *reconciler) evict(ctx context.Context, pods []rebooterplan.Pod) error {
 	var errs []error
 	for _, p := range pods {
 		uid := p.UID
@@ -208,17 +208,17 @@ func refusal(err error) string {
 }
 
 // write changes the Node as the step asks. The patch is tied to the version that was read: if it has changed, an event is on its way.
-func (r *reconciler) write(ctx context.Context, node *corev1.Node, next reboot.Next) error {
+func (r *reconciler) write(ctx context.Context, node *corev1.Node, next rebooterplan.Next) error {
 	after := node.DeepCopy()
-	reboot.Write(after, next, r.Clock.Now())
+	rebooterplan.Write(after, next, r.Clock.Now())
 	patch := client.StrategicMergeFrom(node, client.MergeFromWithOptimisticLock{})
 	var err error
 	switch next.Action {
-	case reboot.Tell:
-		err = r.client.Status().Patch(ctx, after, patch, client.FieldOwner(reboot.FieldManager))
-	case reboot.Cordon, reboot.SetTaint, reboot.Release:
-		err = r.client.Patch(ctx, after, patch, client.FieldOwner(reboot.FieldManager))
-	case reboot.Wait, reboot.Evict, reboot.Reboot:
+	case rebooterplan.Tell:
+		err = r.client.Status().Patch(ctx, after, patch, client.FieldOwner(rebooterplan.FieldManager))
+	case rebooterplan.Cordon, rebooterplan.SetTaint, rebooterplan.Release:
+		err = r.client.Patch(ctx, after, patch, client.FieldOwner(rebooterplan.FieldManager))
+	case rebooterplan.Wait, rebooterplan.Evict, rebooterplan.Reboot:
 		return nil
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
@@ -248,8 +248,8 @@ func (r *reconciler) restart(ctx context.Context, req ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	next := reboot.Decide(r.facts(&node, pods))
-	if next.Action != reboot.Reboot {
+	next := rebooterplan.Decide(r.facts(&node, pods))
+	if next.Action != rebooterplan.Reboot {
 		// The cache is late, and the event that wakes this is under way.
 		return r.again(next), nil
 	}

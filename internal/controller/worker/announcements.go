@@ -8,10 +8,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/coxswain-hpc/coxswain/internal/link"
-	"github.com/coxswain-hpc/coxswain/internal/perkey"
+	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/perkey"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -35,12 +35,12 @@ type announced struct {
 	node slurmNode
 	// told is the last announcement of another process on the pod. used is the time of the announcement that we have used, sent when we used
 	// it, and opening until when our write may arrive.
-	told                worker.Opening
+	told                workerpod.Opening
 	used, sent, opening time.Time
 }
 
 // recall takes what the pod shows about who lets jobs onto the node, and fills in what follows from that and from what was seen before.
-func (a *announcements) recall(pod types.NamespacedName, n slurmNode, w *worker.Worker) {
+func (a *announcements) recall(pod types.NamespacedName, n slurmNode, w *workerplan.Worker) {
 	a.pods.Change(pod, func(p *announced) bool {
 		p.node = n
 		a.others(p, w)
@@ -51,7 +51,7 @@ func (a *announcements) recall(pod types.NamespacedName, n slurmNode, w *worker.
 
 // others notes until when writes of other processes may let jobs onto the node of a worker, before a newer announcement takes the place of
 // theirs.
-func (a *announcements) others(p *announced, w *worker.Worker) {
+func (a *announcements) others(p *announced, w *workerplan.Worker) {
 	a.foreign.DeleteFunc(func(_ slurmNode, until time.Time) bool { return !w.Now.Before(until) })
 	if w.Opening == p.told || w.Opening.By == a.process || !w.Now.Before(w.Opening.Over(w.Now)) {
 		return
@@ -67,7 +67,7 @@ func (a *announcements) remains(n slurmNode, until time.Time) {
 
 // openings fills in what follows for a worker. A write of this process is over when Slurm shows the node open; an announcement of another
 // one is over after a time.
-func (p *announced) openings(process string, foreign time.Time, w *worker.Worker) {
+func (p *announced) openings(process string, foreign time.Time, w *workerplan.Worker) {
 	if w.Known == node.Yes && w.State.Drain() == node.No && w.State.Down() == node.No && w.Asked.After(p.sent) {
 		p.opening = time.Time{}
 	}
@@ -82,7 +82,7 @@ func (p *announced) openings(process string, foreign time.Time, w *worker.Worker
 func (a *announcements) opens(pod types.NamespacedName, at, now time.Time) (before time.Time) {
 	a.pods.Change(pod, func(p *announced) bool {
 		before = p.opening
-		p.used, p.sent, p.opening = at, now, worker.Opening{At: at}.Over(now)
+		p.used, p.sent, p.opening = at, now, workerpod.Opening{At: at}.Over(now)
 		return true
 	})
 	return before

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -117,7 +117,7 @@ func (r *reconciler) allowed(ctx context.Context, s *scope) bool {
 		return false
 	}
 	r.look(ctx, s, snapshot)
-	if s.action = worker.Next(s.worker); !s.action.Delete {
+	if s.action = workerplan.Next(s.worker); !s.action.Delete {
 		s.action.Again = workerpod.Sooner(s.action.Again, now.Add(time.Second))
 		return false
 	}

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
 // A link ends with every cluster that is deleted, while its workers are being drained. That is no error.
@@ -33,12 +33,12 @@ func TestAWriteToALinkThatHasEndedIsNoFailure(t *testing.T) {
 	l.Run(ended)
 	r := &reconciler{}
 	r.Clock = clock.RealClock{}
-	for name, action := range map[string]worker.StateChange{
+	for name, action := range map[string]workerplan.StateChange{
 		"a drain": {Drain: "slurm-operator: r"}, "an undrain": {Undrain: true}, "a revival": {Revive: true},
 	} {
 		s := &scope{
 			pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "w-0"}}, set: &slinkyv1beta1.NodeSet{},
-			node: "w-0", link: l, action: worker.Action{StateChange: action},
+			node: "w-0", link: l, action: workerplan.Action{StateChange: action},
 		}
 		if !r.setState(t.Context(), s) {
 			t.Errorf("%s: the rest does not wait", name)
@@ -63,7 +63,7 @@ func TestNoReconcileWaitsForSlurmToChangeAState(t *testing.T) {
 	r.Clock = clock.RealClock{}
 	s := &scope{
 		pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "w-0"}}, set: &slinkyv1beta1.NodeSet{},
-		node: "w-0", link: silent, action: worker.Action{StateChange: worker.StateChange{Drain: "slurm-operator: r"}},
+		node: "w-0", link: silent, action: workerplan.Action{StateChange: workerplan.StateChange{Drain: "slurm-operator: r"}},
 	}
 	if !r.setState(t.Context(), s) {
 		t.Error("the rest does not wait until it is known what became of the drain")

@@ -17,10 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/link"
-	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -40,8 +40,8 @@ type scope struct {
 	// version is the version of the pod, as it was read or as our last write left it.
 	version string
 	// worker is what was gathered, action what follows from it.
-	worker worker.Worker
-	action worker.Action
+	worker workerplan.Worker
+	action workerplan.Action
 }
 
 // gather collects what Kubernetes has about one worker.
@@ -51,22 +51,22 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 		return nil, err
 	}
 	s := &scope{pod: pod, set: set, node: workerpod.SlurmNode(pod), maxWrites: maxWrites, version: pod.ResourceVersion}
-	s.worker = worker.Worker{
+	s.worker = workerplan.Worker{
 		Pod: workerpod.Facts(pod), Slurm: s.node, Protection: workerpod.ProtectionOf(set),
 		Host: host, Storage: r.storage.Of(pod), NodeMarked: pod.Annotations[slinkyv1beta1.AnnotationNodeCordoned] != "",
 		Checks:  workerpod.ChecksOf(pod.Annotations, set.Spec.RequiredChecks, host.Machine),
-		Opening: worker.ParseOpening(pod.Annotations[slinkyv1beta1.AnnotationOpening]),
+		Opening: workerpod.ParseOpening(pod.Annotations[slinkyv1beta1.AnnotationOpening]),
 		Placed:  pod.Annotations[slinkyv1beta1.AnnotationTopologySpec],
 		Comment: node.Comment{
 			Namespace: pod.Namespace, PodName: pod.Name, Node: pod.Spec.NodeName, NodeSetName: set.Name, NodeSetUID: string(set.UID),
-			Registration: renderworker.Registration(pod), NVLinkInstanceGroup: host.NVLinkInstanceGroup, Check: pod.Annotations[slinkyv1beta1.AnnotationCheckComment],
+			Registration: slurmd.Registration(pod), NVLinkInstanceGroup: host.NVLinkInstanceGroup, Check: pod.Annotations[slinkyv1beta1.AnnotationCheckComment],
 		},
 	}
 	if pod.DeletionTimestamp != nil {
 		s.worker.Gone = pod.DeletionTimestamp.Time
 	}
 	if departs(set) {
-		s.worker.Pod.Retired = worker.DeletedWithNodeSet
+		s.worker.Pod.Retired = workerplan.DeletedWithNodeSet
 		if s.worker.Pod.RetiredAt.IsZero() {
 			s.worker.Pod.RetiredAt = set.DeletionTimestamp.Time
 		}
@@ -98,7 +98,7 @@ func departs(set *slinkyv1beta1.NodeSet) bool {
 // orphaned reports whether a worker that is to go with its NodeSet has been let go by it meanwhile. The garbage collector takes the owner
 // off the pods first and then its finalizer off the NodeSet, but the caches may show that the other way round.
 func (r *reconciler) orphaned(ctx context.Context, s *scope) (bool, error) {
-	if s.worker.Pod.Retired != worker.DeletedWithNodeSet {
+	if s.worker.Pod.Retired != workerplan.DeletedWithNodeSet {
 		return false, nil
 	}
 	var live corev1.Pod
@@ -117,7 +117,7 @@ func (r *reconciler) look(ctx context.Context, s *scope, snapshot *link.Snapshot
 	w := &s.worker
 	w.Lost = node.Unknown
 	w.Now, w.Known, w.Why = r.Clock.Now(), node.Unknown, ""
-	w.State, w.Reason, w.Record, w.Jobs, w.JobsKnown = node.State{}, node.Reason{}, worker.Record{}, nil, node.Unknown
+	w.State, w.Reason, w.Record, w.Jobs, w.JobsKnown = node.State{}, node.Reason{}, workerplan.Record{}, nil, node.Unknown
 	key := client.ObjectKeyFromObject(s.pod)
 	w.NeverAnswered = snapshot.Taken.IsZero() && !shown(s.pod)
 	switch {
@@ -175,7 +175,7 @@ func completingSince(pod *corev1.Pod, now time.Time) time.Time {
 }
 
 // take reads a node out of a snapshot.
-func take(w *worker.Worker, snapshot *link.Snapshot, name string) {
+func take(w *workerplan.Worker, snapshot *link.Snapshot, name string) {
 	n, known := snapshot.Node(name)
 	w.Asked, w.Listed, w.Known, w.State = snapshot.Taken, snapshot.Listed, known, snapshot.State(name)
 	if n == nil {
@@ -189,13 +189,13 @@ func take(w *worker.Worker, snapshot *link.Snapshot, name string) {
 	}
 	w.Reason = link.ReasonOf(n)
 	w.Reason.At = snapshot.Ours(name, n.ReasonTime)
-	w.Record = worker.Record{
+	w.Record = workerplan.Record{
 		Comment: n.Comment, Topology: n.Topology, Features: n.Features, Active: n.ActiveFeatures, Started: ours(n.SlurmdTime),
 		Drained: link.ReasonOf(n), StartedSince: n.SlurmdTime.After(n.ReasonTime),
 	}
 	jobs, jobsKnown := snapshot.Jobs(name)
 	w.JobsKnown = jobsKnown
 	for _, j := range jobs {
-		w.Jobs = append(w.Jobs, worker.Job{ID: j.ID, User: j.User, End: ours(j.End), Completing: j.Completing})
+		w.Jobs = append(w.Jobs, workerplan.Job{ID: j.ID, User: j.User, End: ours(j.End), Completing: j.Completing})
 	}
 }

@@ -20,23 +20,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // host gathers what is known about the Kubernetes node of a pod. An empty name is a pod without a node, which is not cordoned; nothing is
 // known about a node that does not exist.
-func (r *reconciler) host(ctx context.Context, name string) (worker.Host, error) {
+func (r *reconciler) host(ctx context.Context, name string) (workerplan.Host, error) {
 	if name == "" {
-		return worker.Host{Cordoned: node.No}, nil
+		return workerplan.Host{Cordoned: node.No}, nil
 	}
 	var n corev1.Node
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &n, client.UnsafeDisableDeepCopy); err != nil {
 		if apierrors.IsNotFound(err) {
-			return worker.Host{Name: name}, nil
+			return workerplan.Host{Name: name}, nil
 		}
-		return worker.Host{}, fmt.Errorf("reading the Kubernetes node %s: %w", name, err)
+		return workerplan.Host{}, fmt.Errorf("reading the Kubernetes node %s: %w", name, err)
 	}
 	return r.factsOf(&n), nil
 }
@@ -45,8 +45,8 @@ func (r *reconciler) host(ctx context.Context, name string) (worker.Host, error)
 // docs/contributors/predecessors/soperator-metrics.md#groups-of-nvlink.
 const labelNVLinkInstanceGroup = "topology.nebius.com/nvl-instance-group-id"
 
-func (r *reconciler) factsOf(n *corev1.Node) worker.Host {
-	h := worker.Host{
+func (r *reconciler) factsOf(n *corev1.Node) workerplan.Host {
+	h := workerplan.Host{
 		Name: n.Name, Machine: workerpod.MachineOf(n), Cordoned: node.AnswerOf(n.Spec.Unschedulable || takenByAutoscaler(n)), Ready: node.Unknown,
 		CordonReason: cmp.Or(n.Annotations[slinkyv1beta1.AnnotationNodeCordonReason], conditionReasons(n, r.propagated)),
 		Maintenance:  r.health.Of(n),

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -36,22 +36,22 @@ func TestFactsOfAKubernetesNode(t *testing.T) {
 		cordoned    bool
 		taint       string
 		status      corev1.NodeStatus
-		want        worker.Host
+		want        workerplan.Host
 	}{
-		{name: "Kubernetes has not heard of the node yet", want: worker.Host{Cordoned: node.No}},
-		{name: "the node is ready and cordoned", cordoned: true, status: conditions(ready), want: worker.Host{Cordoned: node.Yes, Ready: node.Yes}},
-		{name: "cluster-autoscaler takes the node away", taint: "ToBeDeletedByClusterAutoscaler", want: worker.Host{Cordoned: node.Yes}},
-		{name: "Karpenter takes the node away", taint: "karpenter.sh/disrupted", want: worker.Host{Cordoned: node.Yes}},
-		{name: "the node has another taint", taint: "maintenance", want: worker.Host{Cordoned: node.No}},
-		{name: "the node is silent", status: conditions(silent), want: worker.Host{Cordoned: node.No, Ready: node.No, CordonReason: "(NodeStatusUnknown: silence)"}},
-		{name: "conditions that were asked for say what is wrong", status: conditions(gpu, ready), want: worker.Host{Cordoned: node.No, Ready: node.Yes, CordonReason: "(XID: 48)"}},
-		{name: "all conditions say what is wrong, in one order", status: conditions(gpu, silent), want: worker.Host{Cordoned: node.No, Ready: node.No, CordonReason: "(NodeStatusUnknown: silence); (XID: 48)"}},
-		{name: "conditions say nothing when nothing is wrong", status: conditions(healthy, ready), want: worker.Host{Cordoned: node.No, Ready: node.Yes}},
-		{name: "the annotation says it better than conditions", annotations: annotated(slinkyv1beta1.AnnotationNodeCordonReason, "RMA"), status: conditions(gpu), want: worker.Host{Cordoned: node.No, CordonReason: "RMA"}},
-		{name: "the topology has its older name too", annotations: annotated(slinkyv1beta1.AnnotationTopologyLine, "a:b"), want: worker.Host{Cordoned: node.No, Topology: "a:b", HasTopology: true}},
-		{name: "the group that NVLink makes", labels: annotated("topology.nebius.com/nvl-instance-group-id", "rack-7"), want: worker.Host{Cordoned: node.No, NVLinkInstanceGroup: "rack-7"}},
+		{name: "Kubernetes has not heard of the node yet", want: workerplan.Host{Cordoned: node.No}},
+		{name: "the node is ready and cordoned", cordoned: true, status: conditions(ready), want: workerplan.Host{Cordoned: node.Yes, Ready: node.Yes}},
+		{name: "cluster-autoscaler takes the node away", taint: "ToBeDeletedByClusterAutoscaler", want: workerplan.Host{Cordoned: node.Yes}},
+		{name: "Karpenter takes the node away", taint: "karpenter.sh/disrupted", want: workerplan.Host{Cordoned: node.Yes}},
+		{name: "the node has another taint", taint: "maintenance", want: workerplan.Host{Cordoned: node.No}},
+		{name: "the node is silent", status: conditions(silent), want: workerplan.Host{Cordoned: node.No, Ready: node.No, CordonReason: "(NodeStatusUnknown: silence)"}},
+		{name: "conditions that were asked for say what is wrong", status: conditions(gpu, ready), want: workerplan.Host{Cordoned: node.No, Ready: node.Yes, CordonReason: "(XID: 48)"}},
+		{name: "all conditions say what is wrong, in one order", status: conditions(gpu, silent), want: workerplan.Host{Cordoned: node.No, Ready: node.No, CordonReason: "(NodeStatusUnknown: silence); (XID: 48)"}},
+		{name: "conditions say nothing when nothing is wrong", status: conditions(healthy, ready), want: workerplan.Host{Cordoned: node.No, Ready: node.Yes}},
+		{name: "the annotation says it better than conditions", annotations: annotated(slinkyv1beta1.AnnotationNodeCordonReason, "RMA"), status: conditions(gpu), want: workerplan.Host{Cordoned: node.No, CordonReason: "RMA"}},
+		{name: "the topology has its older name too", annotations: annotated(slinkyv1beta1.AnnotationTopologyLine, "a:b"), want: workerplan.Host{Cordoned: node.No, Topology: "a:b", HasTopology: true}},
+		{name: "the group that NVLink makes", labels: annotated("topology.nebius.com/nvl-instance-group-id", "rack-7"), want: workerplan.Host{Cordoned: node.No, NVLinkInstanceGroup: "rack-7"}},
 		{name: "the topology is empty, and there are features", annotations: annotated(slinkyv1beta1.AnnotationTopologySpec, "", slinkyv1beta1.AnnotationTopologyLine, "a:b", slinkyv1beta1.AnnotationFeatures, "x"),
-			want: worker.Host{Cordoned: node.No, HasTopology: true, Features: "x"}},
+			want: workerplan.Host{Cordoned: node.No, HasTopology: true, Features: "x"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

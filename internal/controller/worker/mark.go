@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -33,7 +33,7 @@ func (r *reconciler) mark(ctx context.Context, s *scope) (bool, error) {
 	pod := s.pod
 	have := marksOf(pod)
 	want := have.with(s.action)
-	opening := worker.Opening{At: r.Clock.Now(), By: r.memory.announced.process}
+	opening := workerpod.Opening{At: r.Clock.Now(), By: r.memory.announced.process}
 	if s.action.Announce {
 		want.annotations[slinkyv1beta1.AnnotationOpening] = opening.String()
 	}
@@ -107,7 +107,7 @@ func (m marks) equal(o marks) bool {
 }
 
 // with returns the marks that the action asks for. What it does not know stays.
-func (m marks) with(action worker.Action) marks {
+func (m marks) with(action workerplan.Action) marks {
 	out := marks{labels: maps.Clone(m.labels), annotations: maps.Clone(m.annotations)}
 	set := func(to map[string]string, key string, wanted node.Answer) {
 		switch wanted {

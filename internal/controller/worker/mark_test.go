@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/testing/kubesim"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
 // An apply removes what it leaves out. So whatever a former leader writes to a pod might end a protection that it does not know, just as a
@@ -39,7 +39,7 @@ func TestAFormerLeaderTakesNoProtectionOffThatItHasNotSeen(t *testing.T) {
 	if err := c.Create(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	write := func(seen *corev1.Pod, action worker.Action) bool {
+	write := func(seen *corev1.Pod, action workerplan.Action) bool {
 		t.Helper()
 		r := &reconciler{} // another process each time
 		r.Client, r.Clock, r.Applier = c, clock.RealClock{}, kube.NewApplier(c, c)
@@ -61,11 +61,11 @@ func TestAFormerLeaderTakesNoProtectionOffThatItHasNotSeen(t *testing.T) {
 		return &live
 	}
 	before := pod.DeepCopy()
-	if !write(pod, worker.Action{StateChange: worker.StateChange{Undrain: true}, Marks: worker.Marks{Protected: node.Yes}}) {
+	if !write(pod, workerplan.Action{StateChange: workerplan.StateChange{Undrain: true}, Marks: workerplan.Marks{Protected: node.Yes}}) {
 		t.Fatal("the leader does not protect the worker")
 	}
 	protected()
-	deadline := worker.Action{Marks: worker.Marks{Deadline: time.Unix(1795172262, 0), DeadlineKnown: true}}
+	deadline := workerplan.Action{Marks: workerplan.Marks{Deadline: time.Unix(1795172262, 0), DeadlineKnown: true}}
 	if write(before, deadline) {
 		t.Error("a write of a former leader is not refused")
 	}

@@ -8,10 +8,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/coxswain-hpc/coxswain/internal/link"
-	"github.com/coxswain-hpc/coxswain/internal/perkey"
+	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/perkey"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
 // memory holds what no object has about workers. All of it may be lost: an operator that starts watches longer before it believes that a
@@ -32,7 +32,7 @@ func (m *memory) changed(pod types.NamespacedName, now time.Time, failed string)
 }
 
 // recall notes what Slurm reports of a worker, and fills in what was seen of it before.
-func (m *memory) recall(pod types.NamespacedName, cluster link.Key, w *worker.Worker) {
+func (m *memory) recall(pod types.NamespacedName, cluster link.Key, w *workerplan.Worker) {
 	m.announced.recall(pod, slurmNode{cluster, w.Slurm}, w)
 	m.sightings.recall(pod, w)
 	m.records.recall(pod, w)
@@ -134,7 +134,7 @@ type sighting struct {
 }
 
 // recall notes what Slurm reports now, and fills in what it reported before.
-func (s *sightings) recall(pod types.NamespacedName, w *worker.Worker) {
+func (s *sightings) recall(pod types.NamespacedName, w *workerplan.Worker) {
 	s.pods.Change(pod, func(p *sighting) bool {
 		p.held = w.HeldSince(p.held)
 		p.seen = p.seen || w.Known == node.Yes

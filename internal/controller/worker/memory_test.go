@@ -10,10 +10,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -56,7 +56,7 @@ func TestWhatSlurmSaidBeforeOurLastChangeDoesNotCount(t *testing.T) {
 func TestWhoHeldANodeBeforeSlurmctldIsRemembered(t *testing.T) {
 	var m memory
 	look := func(state, by, reason string) node.Answer {
-		w := worker.Worker{Known: node.Yes, State: node.Parse(strings.Fields(state)), Reason: node.Reason{Text: reason, SetBy: by, At: now}}
+		w := workerplan.Worker{Known: node.Yes, State: node.Parse(strings.Fields(state)), Reason: node.Reason{Text: reason, SetBy: by, At: now}}
 		w.Record.Drained = w.Reason
 		m.recall(pod("w-0"), key, &w)
 		return w.Held
@@ -77,7 +77,7 @@ func TestWhoHeldANodeBeforeSlurmctldIsRemembered(t *testing.T) {
 func TestAnAbsenceIsCountedFromTheFirstListWithoutTheNode(t *testing.T) {
 	var m memory
 	look := func(after time.Duration, known node.Answer) time.Time {
-		w := worker.Worker{Known: known, Asked: now.Add(after), Pod: workerpod.Pod{Ready: true}}
+		w := workerplan.Worker{Known: known, Asked: now.Add(after), Pod: workerpod.Pod{Ready: true}}
 		m.recall(pod("w-0"), key, &w)
 		return w.Absent
 	}
@@ -100,7 +100,7 @@ func TestAnAbsenceIsCountedFromTheFirstListWithoutTheNode(t *testing.T) {
 
 func TestAPodThatIsGoneIsForgotten(t *testing.T) {
 	var m memory
-	m.recall(pod("w-1"), key, &worker.Worker{Known: node.Yes})
+	m.recall(pod("w-1"), key, &workerplan.Worker{Known: node.Yes})
 	if cluster := m.forget(pod("w-1")); cluster != key {
 		t.Errorf("w-1 was of %v", cluster)
 	}
@@ -111,8 +111,8 @@ func TestAPodThatIsGoneIsForgotten(t *testing.T) {
 
 func TestAnUpdateOfTheRecordIsRememberedUntilItsLastPartArrives(t *testing.T) {
 	var m memory
-	look := func() worker.Worker {
-		var w worker.Worker
+	look := func() workerplan.Worker {
+		var w workerplan.Worker
 		m.recall(pod("w-0"), key, &w)
 		return w
 	}
@@ -123,7 +123,7 @@ func TestAnUpdateOfTheRecordIsRememberedUntilItsLastPartArrives(t *testing.T) {
 		t.Errorf("after one part of two: %+v", got)
 	}
 	w.told(nil, now.Add(time.Second))
-	want := worker.Attempt{Update: "both", At: now.Add(time.Second), Problem: "Invalid topology"}
+	want := workerplan.Attempt{Update: "both", At: now.Add(time.Second), Problem: "Invalid topology"}
 	if got := look(); got.Recording || !got.Recorded.Equal(want.At) || got.Tried != want {
 		t.Errorf("after both: %+v", got)
 	}
@@ -134,20 +134,20 @@ func TestAnUpdateOfTheRecordIsRememberedUntilItsLastPartArrives(t *testing.T) {
 	late := m.records.begin(pod("w-0"), "late", 1)
 	m.forget(pod("w-0"))
 	late.told(refused, now)
-	if got := look(); got.Tried != (worker.Attempt{}) || got.Recording {
+	if got := look(); got.Tried != (workerplan.Attempt{}) || got.Recording {
 		t.Errorf("the successor of a pod is told what became of its record: %+v", got)
 	}
 }
 
 func TestAnAnnouncementIsGoodForOneWriteAndUntilItShows(t *testing.T) {
 	m := memory{announced: announcements{process: "we"}}
-	at := worker.Opening{At: now, By: "we"}
-	look := func(after time.Duration, opening worker.Opening, states ...string) worker.Worker {
-		w := worker.Worker{Now: now.Add(after), Asked: now.Add(after), Known: node.Yes, State: node.Parse(states), Slurm: "w-0", Opening: opening}
+	at := workerpod.Opening{At: now, By: "we"}
+	look := func(after time.Duration, opening workerpod.Opening, states ...string) workerplan.Worker {
+		w := workerplan.Worker{Now: now.Add(after), Asked: now.Add(after), Known: node.Yes, State: node.Parse(states), Slurm: "w-0", Opening: opening}
 		m.recall(pod("w-0"), key, &w)
 		return w
 	}
-	if w := look(0, worker.Opening{}, "IDLE", "DRAIN"); !w.Announced.IsZero() || w.Now.Before(w.OpeningUntil) {
+	if w := look(0, workerpod.Opening{}, "IDLE", "DRAIN"); !w.Announced.IsZero() || w.Now.Before(w.OpeningUntil) {
 		t.Errorf("without one: %s, until %s", w.Announced, w.OpeningUntil)
 	}
 	if w := look(time.Second, at, "IDLE", "DRAIN"); !w.Announced.Equal(now) || w.Now.Before(w.OpeningUntil) {
@@ -157,7 +157,7 @@ func TestAnAnnouncementIsGoodForOneWriteAndUntilItShows(t *testing.T) {
 	if w := look(2*time.Second, at, "MIXED"); !w.Announced.IsZero() || !w.OpeningUntil.Equal(at.Over(at.At)) {
 		t.Errorf("with one that is used: %s, until %s", w.Announced, w.OpeningUntil)
 	}
-	again := worker.Opening{At: now.Add(3 * time.Second), By: "we"}
+	again := workerpod.Opening{At: now.Add(3 * time.Second), By: "we"}
 	if w := look(3*time.Second, again, "IDLE", "DRAIN"); !w.Announced.Equal(again.At) || !w.OpeningUntil.Equal(at.Over(at.At)) {
 		t.Errorf("with the next one: %s, until %s", w.Announced, w.OpeningUntil)
 	}
@@ -176,16 +176,16 @@ func TestAnAnnouncementIsGoodForOneWriteAndUntilItShows(t *testing.T) {
 	}
 	m.announced.opens(pod("w-0"), again.At, now.Add(6*time.Second))
 	m.forget(pod("w-0"))
-	if w := look(7*time.Second, worker.Opening{}, "IDLE", "DRAIN"); !w.OpeningUntil.Equal(again.Over(again.At)) {
+	if w := look(7*time.Second, workerpod.Opening{}, "IDLE", "DRAIN"); !w.OpeningUntil.Equal(again.Over(again.At)) {
 		t.Errorf("the pod that follows: until %s, want %s", w.OpeningUntil, again.Over(again.At))
 	}
 }
 
 func TestWhatAnotherOperatorHasAnnouncedIsOverWithTime(t *testing.T) {
 	m := memory{announced: announcements{process: "we"}}
-	theirs, ours := worker.Opening{At: now, By: "they"}, worker.Opening{At: now.Add(time.Second), By: "we"}
-	look := func(after time.Duration, opening worker.Opening, states ...string) worker.Worker {
-		w := worker.Worker{Now: now.Add(after), Asked: now.Add(after), Known: node.Yes, State: node.Parse(states), Slurm: "w-0", Opening: opening}
+	theirs, ours := workerpod.Opening{At: now, By: "they"}, workerpod.Opening{At: now.Add(time.Second), By: "we"}
+	look := func(after time.Duration, opening workerpod.Opening, states ...string) workerplan.Worker {
+		w := workerplan.Worker{Now: now.Add(after), Asked: now.Add(after), Known: node.Yes, State: node.Parse(states), Slurm: "w-0", Opening: opening}
 		m.recall(pod("w-0"), key, &w)
 		return w
 	}
@@ -198,10 +198,10 @@ func TestWhatAnotherOperatorHasAnnouncedIsOverWithTime(t *testing.T) {
 		t.Errorf("after ours was seen: until %s, want %s", w.OpeningUntil, theirs.Over(theirs.At))
 	}
 	m.forget(pod("w-0"))
-	if w := look(4*time.Second, worker.Opening{}, "IDLE", "DRAIN"); !w.OpeningUntil.Equal(theirs.Over(theirs.At)) {
+	if w := look(4*time.Second, workerpod.Opening{}, "IDLE", "DRAIN"); !w.OpeningUntil.Equal(theirs.Over(theirs.At)) {
 		t.Errorf("the pod that follows: until %s, want %s", w.OpeningUntil, theirs.Over(theirs.At))
 	}
-	if w := look(theirs.Over(theirs.At).Sub(now), worker.Opening{}, "IDLE", "DRAIN"); w.Now.Before(w.OpeningUntil) {
+	if w := look(theirs.Over(theirs.At).Sub(now), workerpod.Opening{}, "IDLE", "DRAIN"); w.Now.Before(w.OpeningUntil) {
 		t.Errorf("in the end: until %s", w.OpeningUntil)
 	}
 	for n, until := range m.announced.foreign.All() {
@@ -211,13 +211,13 @@ func TestWhatAnotherOperatorHasAnnouncedIsOverWithTime(t *testing.T) {
 
 func TestAClockThatGoesAheadHoldsNobodyUp(t *testing.T) {
 	m := memory{announced: announcements{process: "we"}}
-	ahead := worker.Opening{At: now.Add(5 * time.Hour), By: "they"}
-	look := func(after time.Duration) worker.Worker {
-		w := worker.Worker{Now: now.Add(after), Asked: now.Add(after), Known: node.Yes, State: node.Parse([]string{"IDLE", "DRAIN"}), Slurm: "w-0", Opening: ahead}
+	ahead := workerpod.Opening{At: now.Add(5 * time.Hour), By: "they"}
+	look := func(after time.Duration) workerplan.Worker {
+		w := workerplan.Worker{Now: now.Add(after), Asked: now.Add(after), Known: node.Yes, State: node.Parse([]string{"IDLE", "DRAIN"}), Slurm: "w-0", Opening: ahead}
 		m.recall(pod("w-0"), key, &w)
 		return w
 	}
-	over := worker.Opening{At: now}.Over(now)
+	over := workerpod.Opening{At: now}.Over(now)
 	for _, after := range []time.Duration{0, time.Minute, over.Sub(now)} {
 		if w := look(after); !w.OpeningUntil.Equal(over) && w.Now.Before(over) || w.Now.Before(w.OpeningUntil) != w.Now.Before(over) {
 			t.Errorf("after %s: until %s, want %s", after, w.OpeningUntil, over)

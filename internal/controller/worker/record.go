@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/coxswain-hpc/coxswain/internal/link"
-	"github.com/coxswain-hpc/coxswain/internal/perkey"
+	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/perkey"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
 )
 
 // writeRecord changes the record of the Slurm node, without waiting for it: each of a thousand new workers has its own comment, and a drain
@@ -67,7 +67,7 @@ type recordWrite struct {
 	// parts is how many parts of the record are being written, ended when the last of them arrived, and tried what became of them.
 	parts int
 	ended time.Time
-	tried worker.Attempt
+	tried workerplan.Attempt
 }
 
 // writing is an update of a record that is on its way.
@@ -109,7 +109,7 @@ func (w *writing) note(err error, now time.Time) {
 	if w.write.parts--; w.write.parts > 0 {
 		return
 	}
-	w.write.ended, w.write.tried = now, worker.Attempt{Update: w.update, At: now}
+	w.write.ended, w.write.tried = now, workerplan.Attempt{Update: w.update, At: now}
 	switch err := errors.Join(w.problems...); {
 	case errors.Is(err, rest.Unavailable), errors.Is(err, link.ErrClosed):
 		w.write.tried.Unanswered = true
@@ -119,8 +119,8 @@ func (w *writing) note(err error, now time.Time) {
 }
 
 // recall fills in what became of the last update.
-func (r *recordWrites) recall(pod types.NamespacedName, w *worker.Worker) {
-	w.Tried, w.Recording, w.Recorded = worker.Attempt{}, false, time.Time{}
+func (r *recordWrites) recall(pod types.NamespacedName, w *workerplan.Worker) {
+	w.Tried, w.Recording, w.Recorded = workerplan.Attempt{}, false, time.Time{}
 	r.pods.Change(pod, func(p **recordWrite) bool {
 		if *p != nil {
 			w.Tried, w.Recording, w.Recorded = (*p).tried, (*p).parts > 0, (*p).ended

@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -81,7 +81,7 @@ func showing(s *scope, now time.Time) map[string]any {
 }
 
 // attention returns the condition that names all troubles; nil when there are none.
-func attention(action worker.Action) *corev1.PodCondition {
+func attention(action workerplan.Action) *corev1.PodCondition {
 	if len(action.Troubles) == 0 {
 		return nil
 	}
@@ -109,7 +109,7 @@ func ourConditions() []corev1.PodConditionType {
 const completing corev1.PodConditionType = node.ConditionPrefix + "Completing"
 
 // wantedConditions returns all conditions of ours that the pod is to have. Slurm's last state stays while it does not answer.
-func wantedConditions(pod *corev1.Pod, w worker.Worker, action worker.Action) []corev1.PodCondition {
+func wantedConditions(pod *corev1.Pod, w workerplan.Worker, action workerplan.Action) []corev1.PodCondition {
 	var out []corev1.PodCondition
 	for _, kind := range ourConditions() {
 		have := workerpod.Condition(pod, kind)
@@ -118,7 +118,7 @@ func wantedConditions(pod *corev1.Pod, w worker.Worker, action worker.Action) []
 			switch c := attention(action); {
 			case c != nil:
 				out = append(out, *c)
-			case have != nil && w.Known == node.Unknown && !w.Pod.Terminating && worker.TroubleBySlurm(have.Reason):
+			case have != nil && w.Known == node.Unknown && !w.Pod.Terminating && workerplan.TroubleBySlurm(have.Reason):
 				out = append(out, corev1.PodCondition{Type: kind, Status: have.Status, Reason: have.Reason, Message: have.Message})
 			}
 		case kind == slinkyv1beta1.PodConditionRetiring:
@@ -155,7 +155,7 @@ func wantedConditions(pod *corev1.Pod, w worker.Worker, action worker.Action) []
 
 // registered returns the condition that remembers that Slurm has had the node of the worker; nil while it never has. The record of an
 // earlier worker is DOWN.
-func registered(have *corev1.PodCondition, w worker.Worker) *corev1.PodCondition {
+func registered(have *corev1.PodCondition, w workerplan.Worker) *corev1.PodCondition {
 	c := corev1.PodCondition{Type: slinkyv1beta1.PodConditionRegistered, Status: corev1.ConditionTrue}
 	switch {
 	case w.Known == node.Yes && (have != nil || w.Pod.Phase == string(corev1.PodRunning) && w.State.Down() != node.Yes):
@@ -168,7 +168,7 @@ func registered(have *corev1.PodCondition, w worker.Worker) *corev1.PodCondition
 }
 
 // retiringReason returns the typed form of what a retired worker waits for: the NodeSet reads it, and never the message.
-func retiringReason(w worker.Worker, action worker.Action) string {
+func retiringReason(w workerplan.Worker, action workerplan.Action) string {
 	if action.WaitsForJobs {
 		return slinkyv1beta1.ReasonWaitingForJobs
 	}

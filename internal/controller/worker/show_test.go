@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -34,8 +34,8 @@ func TestWhatSlurmSaidLastStaysWhileItSaysNothing(t *testing.T) {
 			pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
 				{Type: slinkyv1beta1.PodConditionNeedsAttention, Status: corev1.ConditionTrue, Reason: tc.reason, Message: "look"},
 			}}}
-			w := worker.Worker{Known: tc.known, Pod: workerpod.Pod{Terminating: tc.terminating}}
-			got := wantedConditions(pod, w, worker.Action{})
+			w := workerplan.Worker{Known: tc.known, Pod: workerpod.Pod{Terminating: tc.terminating}}
+			got := wantedConditions(pod, w, workerplan.Action{})
 			stays := len(got) == 1 && got[0].Reason == tc.reason && got[0].Message == "look" && got[0].Status == corev1.ConditionTrue
 			if stays != tc.want || !tc.want && len(got) > 0 {
 				t.Errorf("wanted are %+v", got)
@@ -48,8 +48,8 @@ func TestWhatSlurmSaidLastStaysWhileItSaysNothing(t *testing.T) {
 func TestTheConditionOfACompletingNodeHasTheTimeThatMessagesTell(t *testing.T) {
 	t.Parallel()
 	moment := now.Add(300 * time.Millisecond)
-	w := worker.Worker{Known: node.Yes, Completing: completingSince(&corev1.Pod{}, moment)}
-	action := worker.Action{Shown: worker.Shown{Conditions: []string{"SlurmNodeStateCompleting"}, ConditionsKnown: true}}
+	w := workerplan.Worker{Known: node.Yes, Completing: completingSince(&corev1.Pod{}, moment)}
+	action := workerplan.Action{Shown: workerplan.Shown{Conditions: []string{"SlurmNodeStateCompleting"}, ConditionsKnown: true}}
 	got := wantedConditions(&corev1.Pod{}, w, action)
 	if len(got) == 0 || got[0].Type != completing || !got[0].LastTransitionTime.Time.Equal(now) {
 		t.Fatalf("%+v", got)
@@ -62,11 +62,11 @@ func TestTheConditionOfACompletingNodeHasTheTimeThatMessagesTell(t *testing.T) {
 
 func TestTheReasonOfAWaitIsWhatTheNodeSetReads(t *testing.T) {
 	t.Parallel()
-	for want, action := range map[string]worker.Action{
-		slinkyv1beta1.ReasonWaitingForJobs: {Shown: worker.Shown{Message: "waiting for jobs to end", WaitsForJobs: true}},
-		"ScaleIn":                          {Shown: worker.Shown{Message: "draining"}},
+	for want, action := range map[string]workerplan.Action{
+		slinkyv1beta1.ReasonWaitingForJobs: {Shown: workerplan.Shown{Message: "waiting for jobs to end", WaitsForJobs: true}},
+		"ScaleIn":                          {Shown: workerplan.Shown{Message: "draining"}},
 	} {
-		got := wantedConditions(&corev1.Pod{}, worker.Worker{Known: node.Yes, Pod: workerpod.Pod{Retired: workerpod.ScaleIn}}, action)
+		got := wantedConditions(&corev1.Pod{}, workerplan.Worker{Known: node.Yes, Pod: workerpod.Pod{Retired: workerpod.ScaleIn}}, action)
 		if len(got) != 1 || got[0].Type != slinkyv1beta1.PodConditionRetiring || got[0].Reason != want {
 			t.Errorf("%+v, want reason %s", got, want)
 		}

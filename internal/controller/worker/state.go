@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -93,7 +93,7 @@ func (r *reconciler) setState(ctx context.Context, s *scope) (changes bool) {
 		before := r.memory.announced.opens(key, s.worker.Announced, r.Clock.Now())
 		settled = func() { r.memory.announced.settled(key, before) }
 	}
-	c.write(s.link, ctx, s.node, s.worker.Announced.Add(worker.AnnouncementTimeout), func(err error) {
+	c.write(s.link, ctx, s.node, s.worker.Announced.Add(workerplan.AnnouncementTimeout), func(err error) {
 		ended := r.Clock.Now()
 		if err == nil {
 			ended = s.link.Written() // on a busy machine Slurm may have been asked again before we learn that

@@ -22,12 +22,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	"github.com/coxswain-hpc/coxswain/internal/link"
-	"github.com/coxswain-hpc/coxswain/internal/perkey"
-	"github.com/coxswain-hpc/coxswain/internal/podstorage"
+	"github.com/coxswain-hpc/coxswain/internal/health/podstorage"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/perkey"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -141,9 +141,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		// A list that was asked for before the change may show it already; then no other change follows.
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
-	scope.action = worker.Next(scope.worker)
+	scope.action = workerplan.Next(scope.worker)
 	if workerpod.DryRun(&set) {
-		scope.action.StateChange, scope.action.Delete = worker.StateChange{}, false
+		scope.action.StateChange, scope.action.Delete = workerplan.StateChange{}, false
 	}
 	if err := r.drive(ctx, scope); err != nil {
 		return ctrl.Result{}, err

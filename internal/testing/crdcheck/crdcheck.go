@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
-	"github.com/coxswain-hpc/coxswain/internal/definition"
 	"github.com/coxswain-hpc/coxswain/internal/testing/checkout"
+	"github.com/coxswain-hpc/coxswain/internal/webhook/definition"
 )
 
 // CRD is one of the definitions in config/crd/bases. Each of them has one version.

@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	slurmtoken "github.com/coxswain-hpc/coxswain/internal/slurm/token"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
+	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 )
 
 // What users make for a cluster called demo, and its keys. AToken is for its user alice.

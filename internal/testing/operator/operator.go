@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package operator runs the whole operator in a test: the manager of cmd/manager without metrics and leader election, with the
-// rights of its role and no others. The API server is real (internal/testing/apiserver); a Slurm in memory (internal/slurm/fake)
+// rights of its role and no others. The API server is real (internal/testing/apiserver); a Slurm in memory (internal/testing/fake)
 // stands behind every RestApi. What a kubelet and the workload controllers would do, the test does by methods.
 package operator
 
@@ -30,15 +30,15 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/health/podstorage"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
-	"github.com/coxswain-hpc/coxswain/internal/podstorage"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
+	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // Operator is a running operator and its surroundings.
@@ -117,7 +117,7 @@ func (o *Operator) Restart() {
 	o.list(&pods, client.HasLabels{slinkyv1beta1.LabelCluster})
 	for i := range pods.Items {
 		pod, old := &pods.Items[i], pods.Items[i].DeepCopy()
-		long := worker.Opening{At: pod.CreationTimestamp.Add(-time.Hour), By: "the former one"}
+		long := workerpod.Opening{At: pod.CreationTimestamp.Add(-time.Hour), By: "the former one"}
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, slinkyv1beta1.AnnotationOpening, long.String())
 		if err := o.User.Patch(o.t.Context(), pod, client.MergeFrom(old)); client.IgnoreNotFound(err) != nil {
 			o.t.Fatalf("letting time pass for Pod %s: %v", pod.Name, err)

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/coxswain-hpc/coxswain/internal/rule"
+	"github.com/coxswain-hpc/coxswain/internal/problem/rule"
 )
 
 // Main runs the tests of a package, and returns another exit code than 0 when there is a rule that none of them has reached. A run of

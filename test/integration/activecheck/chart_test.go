@@ -15,7 +15,7 @@ import (
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
-	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 	"github.com/coxswain-hpc/coxswain/internal/testing/chart"
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
@@ -43,7 +43,7 @@ func TestTheChecksOfTheChartRunOneAfterTheOther(t *testing.T) {
 	rank := map[string]int{"wait-for-topology": -1, last: 1}
 	slices.SortStableFunc(all, func(a, b *nebiusv1alpha1.ActiveCheck) int { return cmp.Compare(rank[a.Name], rank[b.Name]) })
 	for _, check := range all {
-		if !checks.IsSlurmJob(check) || !*check.Spec.RunAfterCreation {
+		if !activecheckplan.IsSlurmJob(check) || !*check.Spec.RunAfterCreation {
 			continue
 		}
 		jobs := 1
@@ -61,7 +61,7 @@ func TestTheChecksOfTheChartRunOneAfterTheOther(t *testing.T) {
 			}
 			return nil
 		})
-		if got := checks.ReadRecord(operator.Get[batchv1.Job](o, check.Name+"-initial-run").Annotations).IDs; len(got) != jobs {
+		if got := activecheckplan.ReadRecord(operator.Get[batchv1.Job](o, check.Name+"-initial-run").Annotations).IDs; len(got) != jobs {
 			t.Errorf("the first run of %s had Slurm jobs %v, want %d", check.Name, got, jobs)
 		}
 	}

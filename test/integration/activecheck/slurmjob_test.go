@@ -18,11 +18,11 @@ import (
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
-	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
-	"github.com/coxswain-hpc/coxswain/internal/link"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
+	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
 
@@ -72,7 +72,7 @@ func jobsOf(t *testing.T, o *operator.Operator, name string, n int) (ids []int64
 	apiserver.Eventually(t, func() error {
 		job := operator.Get[batchv1.Job](o, name)
 		ids = nil
-		record := checks.ReadRecord(job.Annotations)
+		record := activecheckplan.ReadRecord(job.Annotations)
 		for _, id := range record.IDs {
 			var number int64
 			if _, err := fmt.Sscan(id, &number); err != nil {
@@ -127,7 +127,7 @@ func TestACheckOfSlurmJobsRunsOnEachWorker(t *testing.T) {
 	})
 	apiserver.Eventually(t, func() error {
 		c := operator.Get[batchv1.CronJob](o, "gpu")
-		if by := c.Spec.JobTemplate.Spec.ManagedBy; *c.Spec.Suspend || by == nil || *by != checks.ManagedBy {
+		if by := c.Spec.JobTemplate.Spec.ManagedBy; *c.Spec.Suspend || by == nil || *by != activecheckplan.ManagedBy {
 			return fmt.Errorf("%+v", c.Spec)
 		}
 		return nil

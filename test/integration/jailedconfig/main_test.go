@@ -25,13 +25,13 @@ import (
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/jailedconfig"
-	"github.com/coxswain-hpc/coxswain/internal/jail"
-	"github.com/coxswain-hpc/coxswain/internal/jail/batch"
+	"github.com/coxswain-hpc/coxswain/internal/node/jail"
+	"github.com/coxswain-hpc/coxswain/internal/node/jail/batch"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
+	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 )
 
 func TestMain(m *testing.M) { apiserver.Main(m) }

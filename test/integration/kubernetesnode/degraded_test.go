@@ -12,11 +12,11 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/coxswain-hpc/coxswain/internal/controller/rebooter/rebooterplan"
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	"github.com/coxswain-hpc/coxswain/internal/reboot"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
+	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
 
@@ -85,7 +85,7 @@ func TestAMachineWithAProcessThatCannotBeEndedIsRebooted(t *testing.T) {
 	expectCondition(t, o, name, health.NodeDegraded, "False/NodeRebooted")
 	expectCondition(t, o, name, health.NodeReboot, "False/NodeRebooted")
 	apiserver.Eventually(t, func() error {
-		if n := kubernetesNode(t, o, name); n.Spec.Unschedulable || reboot.NodeOf(n).Tainted {
+		if n := kubernetesNode(t, o, name); n.Spec.Unschedulable || rebooterplan.NodeOf(n).Tainted {
 			return fmt.Errorf("the node is %+v", n.Spec)
 		}
 		return nil

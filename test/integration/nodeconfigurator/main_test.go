@@ -31,8 +31,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/coxswain-hpc/coxswain/internal/controller/rebooter"
+	"github.com/coxswain-hpc/coxswain/internal/controller/rebooter/rebooterplan"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
-	"github.com/coxswain-hpc/coxswain/internal/reboot"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 )
 
@@ -202,10 +202,10 @@ func (s *scene) get() *corev1.Node {
 }
 
 // expect waits until a function finds nothing wrong with the node; it returns what is wrong.
-func (s *scene) expect(what func(n reboot.Node) string) {
+func (s *scene) expect(what func(n rebooterplan.Node) string) {
 	s.t.Helper()
 	apiserver.Eventually(s.t, func() error {
-		n := reboot.NodeOf(s.get())
+		n := rebooterplan.NodeOf(s.get())
 		if wrong := what(n); wrong != "" {
 			return fmt.Errorf("%s: %+v", wrong, n)
 		}

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/rebooter/rebooterplan"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
-	"github.com/coxswain-hpc/coxswain/internal/reboot"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 )
 
@@ -44,8 +44,8 @@ func (s *scene) quiet() {
 }
 
 // back returns what is wrong with a node that should be in service again.
-func back(n reboot.Node) string {
-	if n.Drain.Status != no || n.Drain.Reason != nebiusv1alpha1.ReasonNodeUndrained || n.Tainted || n.Marks != (reboot.Marks{}) {
+func back(n rebooterplan.Node) string {
+	if n.Drain.Status != no || n.Drain.Reason != nebiusv1alpha1.ReasonNodeUndrained || n.Tainted || n.Marks != (rebooterplan.Marks{}) {
 		return "the node is not back"
 	}
 	return ""
@@ -64,7 +64,7 @@ func TestANodeIsDrainedRebootedAndComesBack(t *testing.T) {
 
 	// The budget blocks, and the node shows it with the names of pod and budget.
 	s.expectEvicted("batch")
-	blocked := func(n reboot.Node) string {
+	blocked := func(n rebooterplan.Node) string {
 		if !n.Cordoned || n.Tainted || n.Drain.Reason != nebiusv1alpha1.ReasonNodeDraining || !strings.Contains(n.Drain.Message, s.Namespace+"/web: The disruption budget web needs 1 healthy pods") {
 			return "the node does not tell what blocks"
 		}
@@ -84,7 +84,7 @@ func TestANodeIsDrainedRebootedAndComesBack(t *testing.T) {
 	s.quiet()
 	s.expectReboots(0)
 	s.end("web")
-	s.expect(func(n reboot.Node) string {
+	s.expect(func(n rebooterplan.Node) string {
 		if !n.Cordoned || !n.Tainted || n.Drain.Reason != nebiusv1alpha1.ReasonNodeDrained || n.Reboot.Reason != nebiusv1alpha1.ReasonNodeRebooting {
 			return "the node does not reboot"
 		}
@@ -95,7 +95,7 @@ func TestANodeIsDrainedRebootedAndComesBack(t *testing.T) {
 	s.expectReboots(1)
 
 	s.restart("boot-2")
-	s.expect(func(n reboot.Node) string {
+	s.expect(func(n rebooterplan.Node) string {
 		if n.Reboot.Reason != nebiusv1alpha1.ReasonNodeRebooted || n.Cordoned {
 			return "the reboot is not told"
 		}
@@ -122,7 +122,7 @@ func TestTheCordonOfAnAdministratorStays(t *testing.T) {
 	s := start(t)
 	s.cordon(true)
 	s.ask(nebiusv1alpha1.ConditionSlurmNodeDrain, yes, "NodeNeedDrain")
-	drained := func(n reboot.Node) string {
+	drained := func(n rebooterplan.Node) string {
 		if n.Drain.Reason != nebiusv1alpha1.ReasonNodeDrained || !n.Tainted {
 			return "the node is not drained"
 		}
@@ -130,8 +130,8 @@ func TestTheCordonOfAnAdministratorStays(t *testing.T) {
 	}
 	s.expect(drained)
 	s.ask(nebiusv1alpha1.ConditionSlurmNodeDrain, no, nebiusv1alpha1.ReasonNodeRebooted)
-	released := func(n reboot.Node) string {
-		if n.Tainted || n.Marks != (reboot.Marks{}) {
+	released := func(n rebooterplan.Node) string {
+		if n.Tainted || n.Marks != (rebooterplan.Marks{}) {
 			return "the rebooter has not taken away what it did"
 		}
 		return ""
@@ -162,7 +162,7 @@ func TestTheCordonOfAnAdministratorStays(t *testing.T) {
 	s.ask(nebiusv1alpha1.ConditionSlurmNodeDrain, yes, "NodeNeedDrain")
 	s.expect(drained)
 	s.ask(nebiusv1alpha1.ConditionSlurmNodeDrain, no, nebiusv1alpha1.ReasonNodeRebooted)
-	s.expect(func(n reboot.Node) string {
+	s.expect(func(n rebooterplan.Node) string {
 		if n.Cordoned {
 			return "the node is cordoned"
 		}

@@ -27,9 +27,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	coxswain "github.com/coxswain-hpc/coxswain/internal/operator"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 	"github.com/coxswain-hpc/coxswain/internal/testing/chart"
+	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 	"github.com/coxswain-hpc/coxswain/internal/testing/port"
 )

@@ -26,11 +26,11 @@ import (
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/observe/tracing"
 	coxswain "github.com/coxswain-hpc/coxswain/internal/operator"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
-	"github.com/coxswain-hpc/coxswain/internal/tracing"
 )
 
 // attributes returns the attributes of a span, as text.

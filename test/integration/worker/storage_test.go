@@ -19,7 +19,7 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	"github.com/coxswain-hpc/coxswain/internal/podstorage"
+	"github.com/coxswain-hpc/coxswain/internal/health/podstorage"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 	"github.com/coxswain-hpc/coxswain/internal/testing/tlsserver"

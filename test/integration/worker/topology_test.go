@@ -12,10 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
+	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
 
@@ -80,7 +80,7 @@ func expectRecord(t *testing.T, o *operator.Operator, name, kubeNode, topology, 
 		want := node.Comment{
 			Namespace: o.Namespace, PodName: name, Node: kubeNode, NodeSetName: "w",
 			NodeSetUID:   string(operator.Get[slinkyv1beta1.NodeSet](o, "w").UID),
-			Registration: renderworker.Registration(operator.Get[corev1.Pod](o, name)),
+			Registration: slurmd.Registration(operator.Get[corev1.Pod](o, name)),
 		}
 		switch {
 		case comment != want:

@@ -16,10 +16,10 @@ import (
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
-	"github.com/coxswain-hpc/coxswain/internal/brake"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/health/budget"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -47,7 +47,7 @@ var errSilent = errors.New("slurmrestd does not answer")
 
 // drain drains the node of a failed job, unless the brake of its NodeSet is on. Only this function takes nodes out of service for checks of
 // Slurm jobs. A node that the brake holds back is drained when another run finds it broken and others are back.
-func (r *reconciler) drain(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, job types.UID, n checks.NodeReaction) error {
+func (r *reconciler) drain(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, job types.UID, n activecheckplan.NodeReaction) error {
 	snapshot := l.Snapshot()
 	if snapshot.Trust != link.Fresh {
 		return errSilent
@@ -63,7 +63,7 @@ func (r *reconciler) drain(ctx context.Context, check *nebiusv1alpha1.ActiveChec
 			known.failed = append(known.failed, n.Node)
 			r.memory.put(key, job, known)
 		}
-		may := r.brakes.Ask(brake.Request{NodeSet: set, By: brakeName(key), Workers: shownAs(snapshot, workers), Wanted: wanted(snapshot, workers, known.failed)})
+		may := r.brakes.Ask(budget.Request{NodeSet: set, By: brakeName(key), Workers: shownAs(snapshot, workers), Wanted: wanted(snapshot, workers, known.failed)})
 		if slices.Contains(may.Wait, n.Node) {
 			return &brakedError{node: n.Node, set: set.Name, out: may.Out, limit: may.Limit}
 		}
@@ -104,9 +104,9 @@ func (r *reconciler) workers(ctx context.Context, check *nebiusv1alpha1.ActiveCh
 }
 
 // shownAs returns Slurm nodes as Slurm shows them.
-func shownAs(snapshot *link.Snapshot, names []string) (out []brake.Worker) {
+func shownAs(snapshot *link.Snapshot, names []string) (out []budget.Worker) {
 	for _, name := range names {
-		out = append(out, brake.Worker{Node: name, State: snapshot.State(name), Reason: snapshot.Reason(name)})
+		out = append(out, budget.Worker{Node: name, State: snapshot.State(name), Reason: snapshot.Reason(name)})
 	}
 	return out
 }

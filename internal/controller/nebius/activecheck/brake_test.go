@@ -11,17 +11,17 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
+	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 )
 
 // react reacts to a job that failed on w-0.
 func (w *world) react(run types.UID) error {
 	check, _ := aCheck(w.t, "first")
 	w.r.memory.enter(gpu(), origin{check: check.UID})
-	return w.r.react(w.t.Context(), check, w.link, run, checks.Conclusion{
-		Job:       checks.EndedJob{CheckedJob: checks.CheckedJob{ID: "7", State: "FAILED", Nodes: []string{"w-0"}}},
-		Reactions: []checks.NodeReaction{{Node: "w-0", Drain: "[hardware_problem] gpu"}},
+	return w.r.react(w.t.Context(), check, w.link, run, activecheckplan.Conclusion{
+		Job:       activecheckplan.EndedJob{CheckedJob: activecheckplan.CheckedJob{ID: "7", State: "FAILED", Nodes: []string{"w-0"}}},
+		Reactions: []activecheckplan.NodeReaction{{Node: "w-0", Drain: "[hardware_problem] gpu"}},
 	})
 }
 

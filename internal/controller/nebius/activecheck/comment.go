@@ -13,13 +13,13 @@ import (
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // comment notes on the pod of a worker what a job of a check reported about it, or removes what an earlier job reported. The controller of
 // worker pods, which writes the comments of Slurm nodes, reads it from the pod.
-func (r *reconciler) comment(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, n checks.NodeReaction) (did, left []string, err error) {
+func (r *reconciler) comment(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, n activecheckplan.NodeReaction) (did, left []string, err error) {
 	if n.Comment == "" && !n.Uncomment {
 		return nil, nil, nil
 	}
@@ -34,7 +34,7 @@ func (r *reconciler) comment(ctx context.Context, check *nebiusv1alpha1.ActiveCh
 		return nil, left, nil
 	}
 	has := pod.Annotations[slinkyv1beta1.AnnotationCheckComment]
-	if has == n.Comment || n.Uncomment && !checks.CommentsOn(check.Name, has) {
+	if has == n.Comment || n.Uncomment && !activecheckplan.CommentsOn(check.Name, has) {
 		return nil, nil, nil
 	}
 	apply := corev1ac.Pod(pod.Name, pod.Namespace).WithUID(pod.UID)

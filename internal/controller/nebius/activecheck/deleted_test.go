@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 )
 
 // expectForgotten looks at a check that is gone: whatever happens to its jobs, nothing follows, and nothing is left of it.

@@ -20,10 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
-	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
-	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	slurmrest "github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
@@ -42,9 +42,9 @@ func (r *reconciler) drive(ctx context.Context, check *nebiusv1alpha1.ActiveChec
 }
 
 // step does what is next for a run. What is noted on the Job wakes the check again.
-func (r *reconciler) step(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, run checks.RunPlan) error {
+func (r *reconciler) step(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, run activecheckplan.RunPlan) error {
 	switch run.Step {
-	case checks.StepBegin:
+	case activecheckplan.StepBegin:
 		if wrote, err := r.status(ctx, check, run.Job, run.Record); err != nil || !wrote {
 			return err
 		}
@@ -52,11 +52,11 @@ func (r *reconciler) step(ctx context.Context, check *nebiusv1alpha1.ActiveCheck
 		// Nothing was submitted before the Job showed that the run has begun.
 		r.memory.put(client.ObjectKeyFromObject(check), run.Job.UID, submission{})
 		return nil
-	case checks.StepSubmit, checks.StepGiveUp:
+	case activecheckplan.StepSubmit, activecheckplan.StepGiveUp:
 		return r.submit(ctx, check, l, run)
-	case checks.StepFollow:
+	case activecheckplan.StepFollow:
 		return r.follow(ctx, check, l, run)
-	case checks.StepNone, checks.StepWait, checks.StepFind:
+	case activecheckplan.StepNone, activecheckplan.StepWait, activecheckplan.StepFind:
 	}
 	return nil
 }
@@ -68,22 +68,22 @@ const (
 )
 
 // submit submits the jobs of a run, and notes their numbers once all are submitted.
-func (r *reconciler) submit(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, run checks.RunPlan) error {
+func (r *reconciler) submit(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, run activecheckplan.RunPlan) error {
 	key := client.ObjectKeyFromObject(check)
 	known, _ := r.memory.get(key, run.Job.UID)
-	limited, cancel := context.WithTimeout(ctx, min(submitTimeout, checks.LastSubmission(run.Job).Sub(r.Clock.Now())))
+	limited, cancel := context.WithTimeout(ctx, min(submitTimeout, activecheckplan.LastSubmission(run.Job).Sub(r.Clock.Now())))
 	defer cancel()
 	for _, s := range run.Submit {
 		id, err := l.SubmitJob(limited, s)
 		switch {
 		case err == nil:
-			known.jobs = append(known.jobs, checks.SubmittedJob{ID: numbered(id), Nodes: s.Nodes})
+			known.jobs = append(known.jobs, activecheckplan.SubmittedJob{ID: numbered(id), Nodes: s.Nodes})
 			run.Record.IDs = append(run.Record.IDs, numbered(id))
 			r.memory.put(key, run.Job.UID, known)
-		case errors.Is(err, slurmrest.Unauthorized) && checks.AwaitsUser(run.Job, r.Clock.Now()):
+		case errors.Is(err, slurmrest.Unauthorized) && activecheckplan.AwaitsUser(run.Job, r.Clock.Now()):
 			return fmt.Errorf("submitting the jobs of Job %s/%s, which is tried again: %w", run.Job.Namespace, run.Job.Name, err)
 		case refused(err):
-			known.refused = checks.Refusal(s, err)
+			known.refused = activecheckplan.Refusal(s, err)
 			run.Record.Refused = known.refused
 			r.memory.put(key, run.Job.UID, known)
 			if errors.Is(err, slurmrest.Unauthorized) { // so it is for all of them
@@ -104,7 +104,7 @@ func refused(err error) bool {
 }
 
 // submitted notes that all jobs of a run are submitted.
-func (r *reconciler) submitted(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, run checks.RunPlan) error {
+func (r *reconciler) submitted(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, run activecheckplan.RunPlan) error {
 	if err := r.note(ctx, check, run.Job, run.Record); err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (r *reconciler) submitted(ctx context.Context, check *nebiusv1alpha1.Active
 
 // follow reacts to the jobs of a run that have ended, and notes that. If the operator stops in between, it reacts once more, which changes
 // nothing: a node that drains keeps its reason, and a reservation that is there stays.
-func (r *reconciler) follow(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, run checks.RunPlan) error {
+func (r *reconciler) follow(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, run activecheckplan.RunPlan) error {
 	limited, cancel := context.WithTimeout(ctx, reactTimeout)
 	defer cancel()
 	var errs []error
@@ -133,7 +133,7 @@ func (r *reconciler) follow(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 }
 
 // react reacts to the end of one job.
-func (r *reconciler) react(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, job types.UID, c checks.Conclusion) error {
+func (r *reconciler) react(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, job types.UID, c activecheckplan.Conclusion) error {
 	var did []string
 	left := c.Left
 	for _, n := range c.Reactions {
@@ -179,7 +179,7 @@ func (r *reconciler) react(ctx context.Context, check *nebiusv1alpha1.ActiveChec
 const reservationTime = 365 * 24 * time.Hour
 
 // reserve makes and deletes the reservations of a node. One that is there stays as it is.
-func (r *reconciler) reserve(ctx context.Context, l *link.Link, n checks.NodeReaction) (did, left []string, err error) {
+func (r *reconciler) reserve(ctx context.Context, l *link.Link, n activecheckplan.NodeReaction) (did, left []string, err error) {
 	if n.AddReservation == "" && n.RemoveReservation == "" {
 		return nil, nil, nil
 	}
@@ -219,9 +219,9 @@ func (r *reconciler) reserve(ctx context.Context, l *link.Link, n checks.NodeRea
 }
 
 // note writes a record into the annotations of a Job, if it differs from what is there.
-func (r *reconciler) note(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, job *batchv1.Job, record checks.Record) error {
+func (r *reconciler) note(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, job *batchv1.Job, record activecheckplan.Record) error {
 	want := record.Annotations()
-	if maps.Equal(want, checks.ReadRecord(job.Annotations).Annotations()) {
+	if maps.Equal(want, activecheckplan.ReadRecord(job.Annotations).Annotations()) {
 		return nil
 	}
 	annotations := map[string]any{}
@@ -246,9 +246,9 @@ func (r *reconciler) note(ctx context.Context, check *nebiusv1alpha1.ActiveCheck
 
 // status writes the status of a Job, if it differs from what is there, and reports whether it wrote. A Job that has changed meanwhile is
 // looked at again.
-func (r *reconciler) status(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, job *batchv1.Job, record checks.Record) (bool, error) {
+func (r *reconciler) status(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, job *batchv1.Job, record activecheckplan.Record) (bool, error) {
 	after := job.DeepCopy()
-	after.Status = checks.RunStatus(job, record, r.Clock.Now())
+	after.Status = activecheckplan.RunStatus(job, record, r.Clock.Now())
 	wrote, err := r.Applier.PatchStatus(ctx, job, after)
 	switch {
 	case apierrors.IsConflict(err):

@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
-	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	"github.com/coxswain-hpc/coxswain/internal/reference"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
 )
 
 // Nobody looks again at the jobs of a Job that is over. So its annotations note how they ended before its status is written.
@@ -33,8 +33,8 @@ func TestAJobIsNotOverBeforeItIsNotedHowItsSlurmJobsEnded(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	started := metav1.NewTime(now.Add(-time.Minute))
 	job := &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "gpu-now", UID: "1", Annotations: map[string]string{checks.AnnotationSlurmJobs: "17"}},
-		Spec:       batchv1.JobSpec{ManagedBy: new(checks.ManagedBy)}, Status: batchv1.JobStatus{StartTime: &started, Active: 1},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "gpu-now", UID: "1", Annotations: map[string]string{activecheckplan.AnnotationSlurmJobs: "17"}},
+		Spec:       batchv1.JobSpec{ManagedBy: new(activecheckplan.ManagedBy)}, Status: batchv1.JobStatus{StartTime: &started, Active: 1},
 	}
 	check := &nebiusv1alpha1.ActiveCheck{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "gpu", UID: "2"}}
 	refused, statuses := error(nil), 0
@@ -56,9 +56,9 @@ func TestAJobIsNotOverBeforeItIsNotedHowItsSlurmJobsEnded(t *testing.T) {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(job), &live); err != nil {
 			t.Fatal(err)
 		}
-		record := checks.ReadRecord(live.Annotations)
-		record.Ended["17"] = checks.End{State: "COMPLETED"}
-		return r.follow(t.Context(), check, nil, checks.RunPlan{Job: &live, Step: checks.StepFollow, Record: record})
+		record := activecheckplan.ReadRecord(live.Annotations)
+		record.Ended["17"] = activecheckplan.End{State: "COMPLETED"}
+		return r.follow(t.Context(), check, nil, activecheckplan.RunPlan{Job: &live, Step: activecheckplan.StepFollow, Record: record})
 	}
 	refused = errors.New("the API server is busy")
 	if err := follow(); !errors.Is(err, refused) || statuses != 0 {
@@ -69,7 +69,7 @@ func TestAJobIsNotOverBeforeItIsNotedHowItsSlurmJobsEnded(t *testing.T) {
 		t.Errorf("%v; the status was written %d times", err, statuses)
 	}
 	var after batchv1.Job
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(job), &after); err != nil || !checks.Over(&after) || len(checks.ReadRecord(after.Annotations).Open()) > 0 {
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(job), &after); err != nil || !activecheckplan.Over(&after) || len(activecheckplan.ReadRecord(after.Annotations).Open()) > 0 {
 		t.Errorf("%v; %+v", err, after)
 	}
 }

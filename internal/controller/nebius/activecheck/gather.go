@@ -17,25 +17,25 @@ import (
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
-	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 )
 
 // facts are what is known about an ActiveCheck.
 type facts struct {
-	checks.Input
+	activecheckplan.Input
 	// problems are what the spec refers to and is missing.
 	problems problem.List
 	// link leads to the cluster's Slurm; nil if there is none, and for a check of type k8sJob.
 	link *link.Link
 	// runs are the runs of Slurm jobs that are not over.
-	runs []checks.RunInput
+	runs []activecheckplan.RunInput
 }
 
 func (r *reconciler) gather(ctx context.Context, check *nebiusv1alpha1.ActiveCheck) (facts, error) {
-	f := facts{Input: checks.Input{Check: check}}
+	f := facts{Input: activecheckplan.Input{Check: check}}
 	var err error
 	if f.Checks, err = r.checks(ctx, check.Namespace); err != nil {
 		return f, err
@@ -48,18 +48,18 @@ func (r *reconciler) gather(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 		return f, err
 	}
 	for i := range jobs {
-		if checks.LooksAtMachine(&jobs[i]) {
+		if activecheckplan.LooksAtMachine(&jobs[i]) {
 			f.MachineJobs = append(f.MachineJobs, jobs[i])
 		} else {
 			f.Jobs = append(f.Jobs, jobs[i])
 		}
 	}
-	if checks.Requires(check) {
+	if activecheckplan.Requires(check) {
 		if f.Workers, err = r.waiting(ctx, check); err != nil {
 			return f, err
 		}
 	}
-	if checks.IsSlurmJob(check) {
+	if activecheckplan.IsSlurmJob(check) {
 		f.Script, err = r.sbatch(ctx, check)
 		if f.problems, err = problem.FromError(err); err != nil {
 			return f, err
@@ -153,7 +153,7 @@ func (r *reconciler) script(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 	if job == nil || job.ScriptRefName == "" {
 		return nil
 	}
-	ref := corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: job.ScriptRefName}, Key: checks.ScriptKey}
+	ref := corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: job.ScriptRefName}, Key: activecheckplan.ScriptKey}
 	_, err := r.ConfigMapValue(ctx, check.Namespace, ref, "spec.k8sJobSpec.scriptRefName")
 	return err
 }
@@ -164,6 +164,6 @@ func (r *reconciler) sbatch(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 	if job == nil || job.SbatchScriptRefName == "" {
 		return "", nil
 	}
-	ref := corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: job.SbatchScriptRefName}, Key: checks.SbatchKey}
-	return r.ConfigMapValue(ctx, check.Namespace, ref, checks.ScriptRefPath)
+	ref := corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: job.SbatchScriptRefName}, Key: activecheckplan.SbatchKey}
+	return r.ConfigMapValue(ctx, check.Namespace, ref, activecheckplan.ScriptRefPath)
 }

@@ -20,13 +20,13 @@ import (
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // waiting returns the worker pods that need a check and have a Kubernetes node, with their machines, by name.
-func (r *reconciler) waiting(ctx context.Context, check *nebiusv1alpha1.ActiveCheck) (out []checks.Worker, err error) {
+func (r *reconciler) waiting(ctx context.Context, check *nebiusv1alpha1.ActiveCheck) (out []activecheckplan.Worker, err error) {
 	pods, err := r.workers(ctx, check)
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (r *reconciler) waiting(ctx context.Context, check *nebiusv1alpha1.ActiveCh
 		if p.Spec.NodeName == "" || p.DeletionTimestamp != nil || !slices.Contains(workerpod.RequiredChecks(p.Annotations), check.Name) {
 			continue
 		}
-		w := checks.Worker{Name: p.Name, UID: p.UID, Said: p.Annotations[slinkyv1beta1.AnnotationCheckPrefix+check.Name]}
+		w := activecheckplan.Worker{Name: p.Name, UID: p.UID, Said: p.Annotations[slinkyv1beta1.AnnotationCheckPrefix+check.Name]}
 		var n corev1.Node
 		switch err := r.Client.Get(ctx, client.ObjectKey{Name: p.Spec.NodeName}, &n, client.UnsafeDisableDeepCopy); {
 		case err == nil:
@@ -46,12 +46,12 @@ func (r *reconciler) waiting(ctx context.Context, check *nebiusv1alpha1.ActiveCh
 		}
 		out = append(out, w)
 	}
-	slices.SortFunc(out, func(a, b checks.Worker) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b activecheckplan.Worker) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }
 
 // mark writes on worker pods how the check went on their machines. Each check has its own field manager, which owns nothing else there.
-func (r *reconciler) mark(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, marks []checks.Mark) error {
+func (r *reconciler) mark(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, marks []activecheckplan.Mark) error {
 	var errs []error
 	for _, m := range marks {
 		apply := corev1ac.Pod(m.Pod, check.Namespace).WithUID(m.UID).

@@ -9,9 +9,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
-	"github.com/coxswain-hpc/coxswain/internal/link"
-	"github.com/coxswain-hpc/coxswain/internal/perkey"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/perkey"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 )
 
 // memory is what this process knows about runs whose Slurm jobs are being submitted. A process that does not know a run searches Slurm for
@@ -37,7 +37,7 @@ type origin struct {
 // submission is what is known about the submission of one run.
 type submission struct {
 	// jobs are those that exist.
-	jobs []checks.SubmittedJob
+	jobs []activecheckplan.SubmittedJob
 	// refused is Slurm's message when it refused a job; empty for none.
 	refused string
 	// failed are the Slurm nodes on which its jobs have failed, and which were to be drained for that.

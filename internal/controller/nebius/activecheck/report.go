@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
-	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 )
@@ -17,37 +17,37 @@ import (
 // plan is what is to be done for an ActiveCheck.
 type plan struct {
 	reconcile.Plan
-	gate checks.Gate
+	gate activecheckplan.Gate
 	// firstRunDue reports whether the check is to run after creation, and has not run yet.
 	firstRunDue bool
 	// marks are what worker pods are to show about the check.
-	marks []checks.Mark
+	marks []activecheckplan.Mark
 	// runs are what is to be done about the runs of Slurm jobs.
-	runs []checks.RunPlan
+	runs []activecheckplan.RunPlan
 }
 
 func decide(f facts) *plan {
-	out := checks.Decide(f.Input)
+	out := activecheckplan.Decide(f.Input)
 	p := &plan{Plan: reconcile.Plan{Output: out.Output}, gate: out.Gate, firstRunDue: out.FirstRunDue, marks: out.Marks}
 	p.Problems = append(p.Problems, f.problems...)
 	for _, run := range f.runs {
-		p.runs = append(p.runs, checks.PlanRun(f.Input, len(p.Problems) > 0, run))
+		p.runs = append(p.runs, activecheckplan.PlanRun(f.Input, len(p.Problems) > 0, run))
 	}
 	return p
 }
 
 func report(check *nebiusv1alpha1.ActiveCheck, o reconcile.Outcome[facts, *plan, struct{}]) reconcile.Report {
-	if checks.IsSlurmJob(check) {
+	if activecheckplan.IsSlurmJob(check) {
 		return reportSlurm(check, o)
 	}
 	before := check.Status.K8sJobsStatus
-	after := checks.JobsStatus(o.Facts.Input, before, o.Now)
+	after := activecheckplan.JobsStatus(o.Facts.Input, before, o.Now)
 	check.Status.K8sJobsStatus = after
 	out := reconcile.Report{Parts: []kube.Part{part(check, o.Facts, o.Plan)}}
 	if failedAnew(before, after) {
 		out.Events = append(out.Events, reconcile.Event{
 			Type: corev1.EventTypeWarning, Reason: nebiusv1alpha1.ReasonCheckFailed, Action: "Check",
-			Note: fmt.Sprintf("Job %s failed: %s", after.LastJobName, checks.Failure(o.Facts.Jobs, after.LastJobName)),
+			Note: fmt.Sprintf("Job %s failed: %s", after.LastJobName, activecheckplan.Failure(o.Facts.Jobs, after.LastJobName)),
 		})
 	}
 	for _, m := range o.Plan.marks {
@@ -64,14 +64,14 @@ func report(check *nebiusv1alpha1.ActiveCheck, o reconcile.Outcome[facts, *plan,
 // reportSlurm reports on a check of Slurm jobs. The check is looked at again when the submission that waits for Slurm ends.
 func reportSlurm(check *nebiusv1alpha1.ActiveCheck, o reconcile.Outcome[facts, *plan, struct{}]) reconcile.Report {
 	before := check.Status.SlurmJobsStatus
-	after := checks.SlurmStatus(o.Facts.Input, before, o.Now)
+	after := activecheckplan.SlurmStatus(o.Facts.Input, before, o.Now)
 	check.Status.SlurmJobsStatus = after
-	out := reconcile.Report{Parts: []kube.Part{part(check, o.Facts, o.Plan)}, Problems: checks.NotServed(o.Facts.Input)}
-	if note := checks.RunFailure(o.Facts.Input, before, after); note != "" {
+	out := reconcile.Report{Parts: []kube.Part{part(check, o.Facts, o.Plan)}, Problems: activecheckplan.NotServed(o.Facts.Input)}
+	if note := activecheckplan.RunFailure(o.Facts.Input, before, after); note != "" {
 		out.Events = append(out.Events, reconcile.Event{Type: corev1.EventTypeWarning, Reason: nebiusv1alpha1.ReasonCheckFailed, Action: "Check", Note: note})
 	}
 	for _, run := range o.Plan.runs {
-		if at := checks.LookAgain(run); !at.IsZero() && (out.Again.IsZero() || at.Before(out.Again)) {
+		if at := activecheckplan.LookAgain(run); !at.IsZero() && (out.Again.IsZero() || at.Before(out.Again)) {
 			out.Again = at
 		}
 	}

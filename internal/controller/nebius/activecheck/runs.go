@@ -17,18 +17,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
-	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
-	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	slurmrest "github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
 // runs returns the runs of a check that are not over, with what Slurm reports of their jobs. From then on it follows these jobs and no
 // others.
-func (r *reconciler) runs(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, jobs []batchv1.Job) (*link.Link, []checks.RunInput, error) {
+func (r *reconciler) runs(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, jobs []batchv1.Job) (*link.Link, []activecheckplan.RunInput, error) {
 	key := client.ObjectKeyFromObject(check)
-	var out []checks.RunInput
+	var out []activecheckplan.RunInput
 	there := map[types.UID]bool{}
 	from := origin{check: check.UID, cluster: link.Key{Namespace: check.Namespace, Name: check.Spec.SlurmClusterRefName}}
 	if !r.memory.enter(key, from) {
@@ -40,11 +40,11 @@ func (r *reconciler) runs(ctx context.Context, check *nebiusv1alpha1.ActiveCheck
 	var followed []int64
 	for i := range jobs {
 		job := &jobs[i]
-		if !checks.Ours(job) || checks.Over(job) || job.DeletionTimestamp != nil {
+		if !activecheckplan.Ours(job) || activecheckplan.Over(job) || job.DeletionTimestamp != nil {
 			continue
 		}
 		there[job.UID] = true
-		f := checks.RunInput{RunFacts: checks.RunFacts{Job: job, Now: r.Clock.Now()}}
+		f := activecheckplan.RunInput{RunFacts: activecheckplan.RunFacts{Job: job, Now: r.Clock.Now()}}
 		followed = append(followed, open(job)...)
 		if linked {
 			errs = append(errs, r.look(ctx, key, l, &f))
@@ -60,7 +60,7 @@ func (r *reconciler) runs(ctx context.Context, check *nebiusv1alpha1.ActiveCheck
 
 // open returns the numbers of a run's jobs whose end is not noted yet.
 func open(job *batchv1.Job) (out []int64) {
-	for _, id := range checks.ReadRecord(job.Annotations).Open() {
+	for _, id := range activecheckplan.ReadRecord(job.Annotations).Open() {
 		if number, err := strconv.ParseInt(id, 10, 64); err == nil {
 			out = append(out, number)
 		}
@@ -69,7 +69,7 @@ func open(job *batchv1.Job) (out []int64) {
 }
 
 // look adds to a run what Slurm reports.
-func (r *reconciler) look(ctx context.Context, check types.NamespacedName, l *link.Link, f *checks.RunInput) error {
+func (r *reconciler) look(ctx context.Context, check types.NamespacedName, l *link.Link, f *activecheckplan.RunInput) error {
 	snapshot := l.Snapshot()
 	if snapshot.Trust != link.Fresh {
 		return nil
@@ -77,8 +77,8 @@ func (r *reconciler) look(ctx context.Context, check types.NamespacedName, l *li
 	f.Reachable = true
 	known, ok := r.memory.get(check, f.Job.UID)
 	f.Known = ok
-	switch checks.NextStep(f.RunFacts) {
-	case checks.StepFind:
+	switch activecheckplan.NextStep(f.RunFacts) {
+	case activecheckplan.StepFind:
 		found, err := find(ctx, l, f.Job)
 		if err != nil {
 			return err
@@ -86,7 +86,7 @@ func (r *reconciler) look(ctx context.Context, check types.NamespacedName, l *li
 		known = submission{jobs: found}
 		r.memory.put(check, f.Job.UID, known)
 		f.Known = true
-	case checks.StepFollow:
+	case activecheckplan.StepFollow:
 		err := ends(ctx, l, f)
 		if len(f.Ended) > 0 {
 			f.Nodes = listed(snapshot)
@@ -94,7 +94,7 @@ func (r *reconciler) look(ctx context.Context, check types.NamespacedName, l *li
 		return err
 	}
 	f.There, f.Refused = known.jobs, known.refused
-	if checks.NextStep(f.RunFacts) == checks.StepSubmit {
+	if activecheckplan.NextStep(f.RunFacts) == activecheckplan.StepSubmit {
 		f.Nodes = listed(snapshot)
 	}
 	return nil
@@ -109,9 +109,9 @@ func listed(snapshot *link.Snapshot) (out []slurmrest.Node) {
 }
 
 // find looks for the Slurm jobs of a run.
-func find(ctx context.Context, l *link.Link, job *batchv1.Job) (out []checks.SubmittedJob, err error) {
+func find(ctx context.Context, l *link.Link, job *batchv1.Job) (out []activecheckplan.SubmittedJob, err error) {
 	found, err := l.CheckJobs(ctx, func(comment string) bool {
-		_, ours := checks.ReadMarker(job, comment)
+		_, ours := activecheckplan.ReadMarker(job, comment)
 		return ours
 	})
 	if err != nil {
@@ -119,12 +119,12 @@ func find(ctx context.Context, l *link.Link, job *batchv1.Job) (out []checks.Sub
 	}
 	slices.SortFunc(found, func(a, b slurmrest.JobRecord) int { return cmp.Compare(a.ID, b.ID) })
 	for i := range found {
-		list, _ := checks.ReadMarker(job, found[i].Comment)
+		list, _ := activecheckplan.ReadMarker(job, found[i].Comment)
 		nodes, err := expand(list)
 		if err != nil {
 			return nil, fmt.Errorf("reading the comment of Slurm job %d: %w", found[i].ID, err)
 		}
-		out = append(out, checks.SubmittedJob{ID: numbered(found[i].ID), Nodes: nodes})
+		out = append(out, activecheckplan.SubmittedJob{ID: numbered(found[i].ID), Nodes: nodes})
 	}
 	return out, nil
 }
@@ -143,7 +143,7 @@ func expand(expression string) ([]string, error) {
 }
 
 // ends adds to a run the jobs that have ended and whose end is not noted yet.
-func ends(ctx context.Context, l *link.Link, f *checks.RunInput) error {
+func ends(ctx context.Context, l *link.Link, f *activecheckplan.RunInput) error {
 	var errs []error
 	for _, number := range open(f.Job) {
 		id := numbered(number)
@@ -154,7 +154,7 @@ func ends(ctx context.Context, l *link.Link, f *checks.RunInput) error {
 		case exists == node.Yes && slurmrest.Finished(state):
 			job, err := l.Job(ctx, number)
 			// A slurmctld that has lost its state gives the numbers again, to jobs of others.
-			_, ours := checks.ReadMarker(f.Job, job.Comment)
+			_, ours := activecheckplan.ReadMarker(f.Job, job.Comment)
 			if errors.Is(err, slurmrest.Absent) || err == nil && !ours {
 				f.Ended = append(f.Ended, forgotten(id))
 				continue
@@ -173,17 +173,17 @@ func ends(ctx context.Context, l *link.Link, f *checks.RunInput) error {
 }
 
 // forgotten returns a job that slurmctld does not have any more.
-func forgotten(id string) checks.EndedJob {
-	end := checks.Forgotten()
-	return checks.EndedJob{CheckedJob: checks.CheckedJob{ID: id, State: end.State}, Reason: end.Reason}
+func forgotten(id string) activecheckplan.EndedJob {
+	end := activecheckplan.Forgotten()
+	return activecheckplan.EndedJob{CheckedJob: activecheckplan.CheckedJob{ID: id, State: end.State}, Reason: end.Reason}
 }
 
 // endedJob returns a job as Slurm has it.
-func endedJob(id string, job slurmrest.JobRecord) (checks.EndedJob, error) {
+func endedJob(id string, job slurmrest.JobRecord) (activecheckplan.EndedJob, error) {
 	nodes, err := expand(job.Nodes)
 	state := ""
 	if len(job.State) > 0 {
 		state = job.State[0]
 	}
-	return checks.EndedJob{CheckedJob: checks.CheckedJob{ID: id, State: state, Nodes: nodes}, Reason: strings.TrimSpace(job.Reason)}, err
+	return activecheckplan.EndedJob{CheckedJob: activecheckplan.CheckedJob{ID: id, State: state, Nodes: nodes}, Reason: strings.TrimSpace(job.Reason)}, err
 }

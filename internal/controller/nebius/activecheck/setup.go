@@ -23,12 +23,12 @@ import (
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
-	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
-	"github.com/coxswain-hpc/coxswain/internal/brake"
 	"github.com/coxswain-hpc/coxswain/internal/compose"
-	"github.com/coxswain-hpc/coxswain/internal/link"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
+	"github.com/coxswain-hpc/coxswain/internal/health/budget"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	"github.com/coxswain-hpc/coxswain/internal/reference"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 )
 
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=activechecks,verbs=list;watch
@@ -47,7 +47,7 @@ import (
 type reconciler struct {
 	reconcile.Base
 	links  *link.Registry
-	brakes *brake.Brakes
+	brakes *budget.Brakes
 	memory memory
 }
 
@@ -71,7 +71,7 @@ func references(c *nebiusv1alpha1.ActiveCheck) (out []string) {
 }
 
 // Setup registers the controller of ActiveChecks.
-func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, brakes *brake.Brakes) error {
+func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, brakes *budget.Brakes) error {
 	r := &reconciler{Base: base, links: links, brakes: brakes}
 	return r.kind().Setup(mgr, reconcile.Watches{
 		List: &nebiusv1alpha1.ActiveCheckList{}, PodTemplates: true,
@@ -105,7 +105,7 @@ func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change lin
 		return
 	}
 	for _, request := range r.requests(ctx, change.Link.Namespace, func(c *nebiusv1alpha1.ActiveCheck) bool {
-		return checks.IsSlurmJob(c) && c.Spec.SlurmClusterRefName == change.Link.Name
+		return activecheckplan.IsSlurmJob(c) && c.Spec.SlurmClusterRefName == change.Link.Name
 	}) {
 		queue.Add(request)
 	}
@@ -172,6 +172,6 @@ func dependencyChanges() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*nebiusv1alpha1.ActiveCheck)
 		after, also := e.ObjectNew.(*nebiusv1alpha1.ActiveCheck)
-		return ok && also && checks.Last(before) != checks.Last(after)
+		return ok && also && activecheckplan.Last(before) != activecheckplan.Last(after)
 	}})
 }

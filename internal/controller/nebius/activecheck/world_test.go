@@ -24,15 +24,15 @@ import (
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
-	checks "github.com/coxswain-hpc/coxswain/internal/activecheck"
-	"github.com/coxswain-hpc/coxswain/internal/brake"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
 	"github.com/coxswain-hpc/coxswain/internal/health"
+	"github.com/coxswain-hpc/coxswain/internal/health/budget"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
-	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	"github.com/coxswain-hpc/coxswain/internal/reference"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/fake"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
+	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
 )
 
@@ -66,7 +66,7 @@ func aCheck(t *testing.T, uid string) (*nebiusv1alpha1.ActiveCheck, *batchv1.Job
 	check := manifest.Parse[nebiusv1alpha1.ActiveCheck](t, `{metadata: {name: gpu, namespace: slurm, uid: `+uid+`}, spec: {name: gpu, slurmClusterRefName: demo,
 		checkType: slurmJob, runAfterCreation: false, schedule: "0 0 1 1 *", slurmJobSpec: {eachWorkerJobs: true, sbatchScript: "#!/bin/bash\ntrue\n"},
 		failureReactions: {drainSlurmNode: {drainReasonPrefix: "[hardware_problem]"}}}}`)
-	job := manifest.Parse[batchv1.Job](t, `{metadata: {name: run-`+uid+`, namespace: slurm, uid: run-`+uid+`}, spec: {managedBy: `+checks.ManagedBy+`,
+	job := manifest.Parse[batchv1.Job](t, `{metadata: {name: run-`+uid+`, namespace: slurm, uid: run-`+uid+`}, spec: {managedBy: `+activecheckplan.ManagedBy+`,
 		template: {spec: {containers: [{name: gpu}]}}}}`)
 	job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(check, nebiusv1alpha1.GroupVersion.WithKind("ActiveCheck"))}
 	return check, job
@@ -105,7 +105,7 @@ func simulate(t *testing.T, test func(w *world)) {
 				Reader:  reference.Reader{Client: w.client, Live: w.client, Metadata: live{reader: w.client}},
 				Applier: kube.NewApplier(w.client, w.client), Recorder: w.events, Clock: clock.RealClock{},
 			},
-			links: links, brakes: brake.New(health.DrainLimit{Number: 1}, clock.RealClock{}),
+			links: links, brakes: budget.New(health.DrainLimit{Number: 1}, clock.RealClock{}),
 		}
 		w.after(time.Minute)
 		test(w)
@@ -151,7 +151,7 @@ func (w *world) submitted() (ids []int64) {
 	if err := w.client.Get(w.t.Context(), types.NamespacedName{Namespace: "slurm", Name: "run-first"}, &job); err != nil {
 		w.t.Fatal(err)
 	}
-	for _, id := range checks.ReadRecord(job.Annotations).IDs {
+	for _, id := range activecheckplan.ReadRecord(job.Annotations).IDs {
 		var number int64
 		if _, err := fmt.Sscan(id, &number); err != nil {
 			w.t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
-	"github.com/coxswain-hpc/coxswain/internal/jail/batch"
+	"github.com/coxswain-hpc/coxswain/internal/node/jail/batch"
 )
 
 // member is a JailedConfig of a group, with what it names.

@@ -28,8 +28,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
-	"github.com/coxswain-hpc/coxswain/internal/jail/batch"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/node/jail/batch"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/need"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )

@@ -21,7 +21,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/compose"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	"github.com/coxswain-hpc/coxswain/internal/reference"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
 )
 
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=jailedconfigs,verbs=list;watch

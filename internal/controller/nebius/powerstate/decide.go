@@ -11,7 +11,7 @@ import (
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/powerstate"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/powerstate/powerstateplan"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 )
@@ -21,7 +21,7 @@ type plan struct {
 	reconcile.Plan
 	// asked reports whether Slurm has answered, so that nodes is decided.
 	asked bool
-	nodes powerstate.ActiveNodes
+	nodes powerstateplan.ActiveNodes
 }
 
 const activeNodesPath = "spec.activeNodes"
@@ -40,7 +40,7 @@ func decide(f facts) *plan {
 		return p
 	}
 	p.asked = true
-	p.nodes = powerstate.DecideActiveNodes(f.powers())
+	p.nodes = powerstateplan.DecideActiveNodes(f.powers())
 	if beyond := p.nodes.Beyond; len(beyond) > 0 {
 		p.Problems = problem.List{problem.Errorf(activeNodesPath, slinkyv1beta1.ReasonInvalidSpec,
 			"NodeSet %s has %d nodes, and no node %s: take it away here, or raise spec.replicas there", f.set.Name, f.composed.Replicas(), join(beyond))}
@@ -49,12 +49,12 @@ func decide(f facts) *plan {
 }
 
 // powers returns what is known about each ordinal.
-func (f *facts) powers() map[int32]powerstate.OrdinalPower {
-	out := map[int32]powerstate.OrdinalPower{}
+func (f *facts) powers() map[int32]powerstateplan.OrdinalPower {
+	out := map[int32]powerstateplan.OrdinalPower{}
 	active, before := sets.New(f.state.Spec.ActiveNodes...), sets.New(shown(f.state)...)
 	for ordinal, n := range f.nodes {
 		p, exists := f.pods[ordinal]
-		out[ordinal] = powerstate.OrdinalPower{
+		out[ordinal] = powerstateplan.OrdinalPower{
 			Active: active.Has(ordinal), Shown: before.Has(ordinal),
 			Beyond: ordinal >= f.composed.Replicas(), Pod: exists && !p.leaving, Known: n.known, State: n.state, Held: n.held,
 		}

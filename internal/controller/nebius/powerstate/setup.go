@@ -23,10 +23,10 @@ import (
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/link"
-	"github.com/coxswain-hpc/coxswain/internal/powerstate"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/powerstate/powerstateplan"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	"github.com/coxswain-hpc/coxswain/internal/reference"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 )
 
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=nodesetpowerstates,verbs=get;list;watch;patch
@@ -109,7 +109,7 @@ func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change lin
 	if change.Node == link.Slurmctld {
 		return
 	}
-	set, _, isWorker := powerstate.Worker(change.Node)
+	set, _, isWorker := powerstateplan.Worker(change.Node)
 	if change.Node != "" && !isWorker {
 		return
 	}

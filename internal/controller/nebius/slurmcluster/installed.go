@@ -13,8 +13,8 @@ import (
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	"github.com/coxswain-hpc/coxswain/internal/compose"
-	"github.com/coxswain-hpc/coxswain/internal/foreignkind"
-	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
+	"github.com/coxswain-hpc/coxswain/internal/kube/foreignkind"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
 )
 
 // +kubebuilder:rbac:groups=security-profiles-operator.x-k8s.io,resources=apparmorprofiles,verbs=get;create;patch;delete
@@ -23,7 +23,7 @@ import (
 
 // Definitions returns the kinds of other operators that this controller looks for.
 func Definitions() []foreignkind.Kind {
-	return []foreignkind.Kind{rendercontroller.ServiceMonitors(), compose.PodMonitors(), compose.MariaDBs(), compose.Grants(), compose.AppArmorProfiles()}
+	return []foreignkind.Kind{slurmctld.ServiceMonitors(), compose.PodMonitors(), compose.MariaDBs(), compose.Grants(), compose.AppArmorProfiles()}
 }
 
 // installed returns which kinds of other operators there are.
@@ -35,7 +35,7 @@ func (r *reconciler) installed(ctx context.Context) (out compose.Installed, err 
 			return out, err
 		}
 		switch kind.Definition {
-		case rendercontroller.ServiceMonitorDefinition:
+		case slurmctld.ServiceMonitorDefinition:
 			out.ServiceMonitors = fit
 		case compose.PodMonitorDefinition:
 			out.PodMonitors = fit

@@ -25,7 +25,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/compose"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	"github.com/coxswain-hpc/coxswain/internal/reference"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
 )
 
 // Setup registers the controller of SlurmClusters. definitions has the metadata of other operators' CRDs, if they are there. Labels of

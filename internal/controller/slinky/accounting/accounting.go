@@ -9,7 +9,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/coxswain-hpc/coxswain/internal/reference"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmdbd"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +25,6 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/render"
-	renderaccounting "github.com/coxswain-hpc/coxswain/internal/render/accounting"
 )
 
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings,verbs=get;list;watch
@@ -82,7 +82,7 @@ func references(a *slinkyv1beta1.Accounting) []string {
 
 // facts are what is known about an Accounting.
 type facts struct {
-	renderaccounting.Input
+	slurmdbd.Input
 	// keys is the condition about the keys of auth/slurm and of tokens.
 	keys metav1.Condition
 	// problems are what is wrong with what it refers to.
@@ -90,7 +90,7 @@ type facts struct {
 }
 
 func (r *reconciler) gather(ctx context.Context, a *slinkyv1beta1.Accounting) (facts, error) {
-	f := facts{Input: renderaccounting.Input{Accounting: a}}
+	f := facts{Input: slurmdbd.Input{Accounting: a}}
 	if a.Spec.External {
 		return f, nil
 	}
@@ -105,7 +105,7 @@ func (r *reconciler) gather(ctx context.Context, a *slinkyv1beta1.Accounting) (f
 }
 
 func decide(f facts) *reconcile.Plan {
-	a, plan := f.Accounting, &reconcile.Plan{Output: renderaccounting.Render(f.Input)}
+	a, plan := f.Accounting, &reconcile.Plan{Output: slurmdbd.Render(f.Input)}
 	plan.Problems = append(plan.Problems, f.problems...)
 	if a.Spec.External {
 		return plan
@@ -133,7 +133,7 @@ func (r *reconciler) keys(ctx context.Context, f *facts) (err error) {
 }
 
 // password reads the password of the database.
-func (r *reconciler) password(ctx context.Context, a *slinkyv1beta1.Accounting, in *renderaccounting.Input) error {
+func (r *reconciler) password(ctx context.Context, a *slinkyv1beta1.Accounting, in *slurmdbd.Input) error {
 	if a.ByCertificate() {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (r *reconciler) password(ctx context.Context, a *slinkyv1beta1.Accounting, 
 	if ref == nil {
 		return problem.Errorf("spec", slinkyv1beta1.ReasonInvalidSpec, "slurmdbd needs a database: set storageConfig or embeddedDatabase")
 	}
-	value, err := r.SecretValue(ctx, a.Namespace, *ref, renderaccounting.PasswordPath(a))
+	value, err := r.SecretValue(ctx, a.Namespace, *ref, slurmdbd.PasswordPath(a))
 	in.Password = string(value)
 	return err
 }

@@ -8,13 +8,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 
-	"github.com/coxswain-hpc/coxswain/internal/reference"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmdbd"
 
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
-	renderaccounting "github.com/coxswain-hpc/coxswain/internal/render/accounting"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
 
@@ -43,7 +43,7 @@ func certificateReferences(a *slinkyv1beta1.Accounting) []string {
 }
 
 // certificates reads the certificates, checks that they are certificates, and gives their digest to the pods.
-func (r *reconciler) certificates(ctx context.Context, a *slinkyv1beta1.Accounting, in *renderaccounting.Input) error {
+func (r *reconciler) certificates(ctx context.Context, a *slinkyv1beta1.Accounting, in *slurmdbd.Input) error {
 	if a.Spec.StorageConfig == nil || a.Spec.StorageConfig.TLS == nil {
 		return nil
 	}

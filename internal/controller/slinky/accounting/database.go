@@ -13,7 +13,7 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
-	renderaccounting "github.com/coxswain-hpc/coxswain/internal/render/accounting"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmdbd"
 )
 
 // databaseSettleTimeout is how long a slurmdbd that has just started may take to connect to its database, and the kubelet to notice. Until
@@ -80,7 +80,7 @@ func (s Sight) Again() time.Time {
 }
 
 func (s Sight) passwordProblem() (string, bool) {
-	path := renderaccounting.PasswordPath(s.Accounting)
+	path := slurmdbd.PasswordPath(s.Accounting)
 	i := slices.IndexFunc(s.Problems, func(p problem.Problem) bool { return p.Path == path && p.Reason == slinkyv1beta1.ReasonKeyMissing })
 	if i < 0 {
 		return "", false
@@ -94,7 +94,7 @@ func (s Sight) watcher() (corev1.ContainerStatus, bool) {
 		return corev1.ContainerStatus{}, false
 	}
 	for _, c := range s.Pod.Status.InitContainerStatuses {
-		if c.Name == renderaccounting.DatabaseWatcher {
+		if c.Name == slurmdbd.DatabaseWatcher {
 			return c, c.State.Running != nil
 		}
 	}

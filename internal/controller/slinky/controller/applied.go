@@ -13,11 +13,11 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
-	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
-	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/need"
 )
 
@@ -109,7 +109,7 @@ func configApplied(c *slinkyv1beta1.Controller, problems problem.List, s slurmct
 	is := func(status metav1.ConditionStatus, reason, format string, args ...any) metav1.Condition {
 		return metav1.Condition{Type: slinkyv1beta1.ConditionConfigApplied, Status: status, Reason: reason, Message: fmt.Sprintf(format, args...)}
 	}
-	has := rendercontroller.Stamp(s.daemons.Parameters)
+	has := slurmctld.Stamp(s.daemons.Parameters)
 	switch refusal := s.refusal(digest); {
 	case c.Spec.External:
 		return is(metav1.ConditionTrue, slinkyv1beta1.ReasonExternal, "slurmctld runs elsewhere, with a configuration of its own")

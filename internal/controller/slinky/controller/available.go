@@ -16,7 +16,7 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
-	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
@@ -92,9 +92,9 @@ func (r *reconciler) sharedClaim(ctx context.Context, c *slinkyv1beta1.Controlle
 	err := r.Live.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.ExistingClaim()}, &claim)
 	switch {
 	case apierrors.IsNotFound(err):
-		return problem.Waitingf(rendercontroller.ExistingClaimPath, slinkyv1beta1.ReasonReferenceNotFound, "PersistentVolumeClaim %s does not exist; create it with access mode ReadWriteMany", c.ExistingClaim())
+		return problem.Waitingf(slurmctld.ExistingClaimPath, slinkyv1beta1.ReasonReferenceNotFound, "PersistentVolumeClaim %s does not exist; create it with access mode ReadWriteMany", c.ExistingClaim())
 	case err != nil:
 		return fmt.Errorf("reading PersistentVolumeClaim %s/%s: %w", c.Namespace, c.ExistingClaim(), err)
 	}
-	return rendercontroller.CheckSharedClaim(&claim)
+	return slurmctld.CheckSharedClaim(&claim)
 }

@@ -14,7 +14,7 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/need"
 )
 
@@ -52,7 +52,7 @@ func TestAnEditThatWaitsIsToldWithTheWayOut(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p := &plan{waits: rendercontroller.EditWaits{Partitions: tt.lingering, Nodes: tt.nodes, Digest: "abc"}}
+			p := &plan{waits: slurmctld.EditWaits{Partitions: tt.lingering, Nodes: tt.nodes, Digest: "abc"}}
 			p.Fail("spec", tt.problem)
 			var out reconcile.Report
 			editWaits(&out, p, jobs, tt.before)

@@ -11,8 +11,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/coxswain-hpc/coxswain/internal/reference"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
 	"github.com/coxswain-hpc/coxswain/internal/render"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,10 +28,8 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
-	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
 )
 
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers,verbs=get;list;watch
@@ -101,7 +101,7 @@ func references(c *slinkyv1beta1.Controller) []string {
 	if c.Replicas() > 1 {
 		refs = append(refs, reference.To("PersistentVolumeClaim", c.ExistingClaim()))
 	}
-	for _, name := range rendercontroller.ReferencedConfigMaps(c) {
+	for _, name := range slurmctld.ReferencedConfigMaps(c) {
 		refs = append(refs, reference.To("ConfigMap", name))
 	}
 	return append(refs, reference.MungeReferences(c.Spec.Munge)...)
@@ -131,7 +131,7 @@ func (r *reconciler) sameKey(ctx context.Context, c *slinkyv1beta1.Controller, a
 		ours.Key, ours.Name, a.Name, theirs.Key, theirs.Name)
 }
 
-func (r *reconciler) accounting(ctx context.Context, c *slinkyv1beta1.Controller, in *rendercontroller.Input) error {
+func (r *reconciler) accounting(ctx context.Context, c *slinkyv1beta1.Controller, in *slurmctld.Input) error {
 	ref := c.Spec.AccountingRef
 	if ref == nil {
 		return nil
@@ -150,9 +150,9 @@ func (r *reconciler) accounting(ctx context.Context, c *slinkyv1beta1.Controller
 	return nil
 }
 
-func (r *reconciler) files(ctx context.Context, c *slinkyv1beta1.Controller, in *rendercontroller.Input) error {
+func (r *reconciler) files(ctx context.Context, c *slinkyv1beta1.Controller, in *slurmctld.Input) error {
 	var errs []error
-	read := func(refs []slinkyv1beta1.ObjectReference, path string, to *[]rendercontroller.File) {
+	read := func(refs []slinkyv1beta1.ObjectReference, path string, to *[]slurmctld.File) {
 		for i, ref := range refs {
 			at := fmt.Sprintf("spec.%s[%d]", path, i)
 			if err := ref.InNamespace(c.Namespace); err != nil {
@@ -162,7 +162,7 @@ func (r *reconciler) files(ctx context.Context, c *slinkyv1beta1.Controller, in 
 			content, err := r.ConfigMap(ctx, c.Namespace, ref.Name, at)
 			errs = append(errs, err)
 			for name, text := range content {
-				*to = append(*to, rendercontroller.File{ConfigMap: ref.Name, Name: name, Content: text})
+				*to = append(*to, slurmctld.File{ConfigMap: ref.Name, Name: name, Content: text})
 			}
 		}
 	}
@@ -174,7 +174,7 @@ func (r *reconciler) files(ctx context.Context, c *slinkyv1beta1.Controller, in 
 	return errors.Join(errs...)
 }
 
-func (r *reconciler) nodeSets(ctx context.Context, c *slinkyv1beta1.Controller, in *rendercontroller.Input) error {
+func (r *reconciler) nodeSets(ctx context.Context, c *slinkyv1beta1.Controller, in *slurmctld.Input) error {
 	var list slinkyv1beta1.NodeSetList
 	err := r.Client.List(ctx, &list, client.InNamespace(c.Namespace),
 		client.MatchingFields{reference.Index: reference.To("Controller", c.Name)})

@@ -14,15 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/foreignkind"
+	"github.com/coxswain-hpc/coxswain/internal/kube/foreignkind"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
-	"github.com/coxswain-hpc/coxswain/internal/reference"
-	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
 )
 
 // facts are what is known about a Controller.
 type facts struct {
-	rendercontroller.Input
+	slurmctld.Input
 	// keys is the condition about the keys of auth/slurm and of tokens.
 	keys metav1.Condition
 	// problems are what is wrong with what it refers to.
@@ -37,7 +37,7 @@ type facts struct {
 }
 
 func (r *reconciler) gather(ctx context.Context, c *slinkyv1beta1.Controller) (facts, error) {
-	f := facts{Input: rendercontroller.Input{Controller: c, Images: r.Images}}
+	f := facts{Input: slurmctld.Input{Controller: c, Images: r.Images}}
 	accountingErr := r.accounting(ctx, c, &f.Input)
 	keysErr := r.readKeys(ctx, &f)
 	var err error
@@ -54,7 +54,7 @@ func (r *reconciler) gather(ctx context.Context, c *slinkyv1beta1.Controller) (f
 			return f, err
 		}
 	}
-	f.monitors, err = r.definitions.Fit(ctx, r.Client.RESTMapper(), rendercontroller.ServiceMonitors())
+	f.monitors, err = r.definitions.Fit(ctx, r.Client.RESTMapper(), slurmctld.ServiceMonitors())
 	if err != nil {
 		return f, err
 	}

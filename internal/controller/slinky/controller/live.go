@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/link"
-	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
 // live gathers the slurm.conf that is there, or what lingered in it when it is lost, and what the next one depends on in Slurm: nodes, and
 // partitions that no job needs.
-func (r *reconciler) live(ctx context.Context, c *slinkyv1beta1.Controller, slurmctld *appsv1.StatefulSet, in *rendercontroller.Input) error {
+func (r *reconciler) live(ctx context.Context, c *slinkyv1beta1.Controller, set *appsv1.StatefulSet, in *slurmctld.Input) error {
 	if c.Spec.External {
 		return nil
 	}
@@ -29,11 +29,11 @@ func (r *reconciler) live(ctx context.Context, c *slinkyv1beta1.Controller, slur
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading ConfigMap %s/%s: %w", c.Namespace, c.ConfigName(), err)
 	}
-	in.Live = rendercontroller.ReadLive(r.remember(c, config.Data))
+	in.Live = slurmctld.ReadLive(r.remember(c, config.Data))
 	if in.Live == nil {
-		in.Live = rendercontroller.ReadLingering(slurmctld)
+		in.Live = slurmctld.ReadLingering(set)
 	}
-	in.MaxNodeCount = rendercontroller.TableOfNodes(in.Live)
+	in.MaxNodeCount = slurmctld.TableOfNodes(in.Live)
 	l, ok := r.links.Get(link.Key{Namespace: c.Namespace, Name: c.Name})
 	if !ok {
 		return nil

@@ -8,13 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/foreignkind"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/kube/foreignkind"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	"github.com/coxswain-hpc/coxswain/internal/reference"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
 	"github.com/coxswain-hpc/coxswain/internal/render"
-	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
 )
 
 // plan is what is to be done for a Controller.
@@ -27,7 +27,7 @@ type plan struct {
 	// configDigest is the digest of the configuration that slurmctld is to have, and of the configuration before when there are problems.
 	configDigest string
 	// waits is what stays of the configuration before, for the jobs that may need it.
-	waits rendercontroller.EditWaits
+	waits slurmctld.EditWaits
 	// edits reports whether slurmctld is to get another configuration. announced is the digest of the one that it is to have, also while that
 	// waits for jobs.
 	edits     bool
@@ -38,14 +38,14 @@ type plan struct {
 }
 
 func decide(f facts) *plan {
-	c, out := f.Controller, rendercontroller.Render(f.Input)
+	c, out := f.Controller, slurmctld.Render(f.Input)
 	p := &plan{Plan: reconcile.Plan{Output: out.Output}, doubts: out.Doubts, unconfined: out.Unconfined, configDigest: c.Status.ConfigDigest}
 	p.Secrets = reference.GeneratedKeys(c)
 	p.Problems = append(p.Problems, f.problems...)
 	p.Fail("spec.accountingRef", f.upgrade(p.Objects).wait())
 	p.announced = p.configDigest
 	if len(p.Problems) == 0 {
-		p.announced, p.edits = out.ConfigDigest, f.Live != nil && rendercontroller.LiveDigest(f.Live) != out.ConfigDigest
+		p.announced, p.edits = out.ConfigDigest, f.Live != nil && slurmctld.LiveDigest(f.Live) != out.ConfigDigest
 	}
 	if p.edits {
 		p.Fail("", f.absences.wait(c, out.ConfigDigest))
@@ -83,14 +83,14 @@ func exchangeStatefulSet(live *appsv1.StatefulSet, objects []render.Object) {
 // serviceMonitor adds a ServiceMonitor for the metrics of slurmctld to the plan where the cluster can have one, and has it
 // deleted when it is not wanted.
 func serviceMonitor(c *slinkyv1beta1.Controller, monitors foreignkind.Fit, p *plan) {
-	switch wanted := rendercontroller.WantsServiceMonitor(c); {
+	switch wanted := slurmctld.WantsServiceMonitor(c); {
 	case wanted && !monitors.Usable():
-		p.Ignore(true, "spec.metrics.serviceMonitor ("+monitors.Why(rendercontroller.ServiceMonitorDefinition)+")")
+		p.Ignore(true, "spec.metrics.serviceMonitor ("+monitors.Why(slurmctld.ServiceMonitorDefinition)+")")
 	case wanted:
-		p.Add(rendercontroller.ServiceMonitor(c))
+		p.Add(slurmctld.ServiceMonitor(c))
 	case monitors.Usable():
 		monitor := &metav1.PartialObjectMetadata{}
-		monitor.SetGroupVersionKind(rendercontroller.ServiceMonitorKind)
+		monitor.SetGroupVersionKind(slurmctld.ServiceMonitorKind)
 		monitor.Namespace, monitor.Name = c.Namespace, c.ServiceMonitorName()
 		p.Delete = append(p.Delete, monitor)
 	}

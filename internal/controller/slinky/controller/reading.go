@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
-	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 )
 
 // absences are nodes whose records were deleted and whose workers have not registered again.
@@ -67,7 +67,7 @@ func (r *reconciler) configure(c *slinkyv1beta1.Controller, known absences, p *p
 	}
 	digest, external := p.announced, c.Spec.External
 	absent := l.Configure(link.Configuration{Digest: digest, Loaded: func(d link.Daemons) bool {
-		return external || d.Loaded && rendercontroller.Stamp(d.Parameters) == digest
+		return external || d.Loaded && slurmctld.Stamp(d.Parameters) == digest
 	}})
 	for _, name := range absent {
 		if p.edits && !slices.Contains(known.nodes, name) {

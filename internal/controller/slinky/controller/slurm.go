@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/link"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	rendercontroller "github.com/coxswain-hpc/coxswain/internal/render/controller"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/need"
 )
 
@@ -35,7 +35,7 @@ func (r *reconciler) running(ctx context.Context, c *slinkyv1beta1.Controller) (
 		return out, nil
 	}
 	var pods corev1.PodList
-	if err := r.Client.List(ctx, &pods, client.InNamespace(c.Namespace), client.MatchingLabels(rendercontroller.Labels(c).Selector())); err != nil {
+	if err := r.Client.List(ctx, &pods, client.InNamespace(c.Namespace), client.MatchingLabels(slurmctld.Labels(c).Selector())); err != nil {
 		return out, fmt.Errorf("listing the slurmctld pods of %s/%s: %w", c.Namespace, c.Name, err)
 	}
 	out.pods = pods.Items
@@ -53,7 +53,7 @@ func (r *reconciler) attend(c *slinkyv1beta1.Controller, p *plan) {
 	digest, external := p.configDigest, c.Spec.External
 	l.Attend(link.Interest{
 		Settled: func(d link.Daemons) bool {
-			return d.Release != "" && (!d.Loaded || external || rendercontroller.Stamp(d.Parameters) == digest)
+			return d.Release != "" && (!d.Loaded || external || slurmctld.Stamp(d.Parameters) == digest)
 		},
 		Watch: c.Replicas() > 1,
 	})

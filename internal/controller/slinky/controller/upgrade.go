@@ -9,7 +9,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render"
-	renderaccounting "github.com/coxswain-hpc/coxswain/internal/render/accounting"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmdbd"
 )
 
 // upgrade is a slurmctld that is about to get another image, and the slurmdbd that it reports to.
@@ -53,7 +53,7 @@ func (f facts) upgrade(objects []render.Object) upgrade {
 	if a == nil || a.Spec.External {
 		return upgrade{}
 	}
-	u := upgrade{accounting: a, slurmdbd: f.slurmdbd, slurmdbdImage: renderaccounting.Image(a, f.Images)}
+	u := upgrade{accounting: a, slurmdbd: f.slurmdbd, slurmdbdImage: slurmdbd.Image(a, f.Images)}
 	for _, o := range objects {
 		if s, ok := o.(*appsv1.StatefulSet); ok && s.Name == f.Controller.Key().Name {
 			u.slurmctld, u.image = f.slurmctld, imageOf(s)

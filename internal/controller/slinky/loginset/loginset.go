@@ -9,7 +9,8 @@ import (
 	"errors"
 
 	"github.com/coxswain-hpc/coxswain/internal/kube"
-	"github.com/coxswain-hpc/coxswain/internal/reference"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
+	"github.com/coxswain-hpc/coxswain/internal/render/login"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +23,6 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/render"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
-	renderloginset "github.com/coxswain-hpc/coxswain/internal/render/loginset"
 	"github.com/coxswain-hpc/coxswain/internal/render/sshd"
 )
 
@@ -84,7 +84,7 @@ func references(l *slinkyv1beta1.LoginSet) []string {
 
 // facts are what is known about a LoginSet.
 type facts struct {
-	renderloginset.Input
+	login.Input
 	// problems are what is wrong with what it refers to.
 	problems problem.List
 	// ready reports whether the wanted workload serves, so that the workload of the other kind is not needed any more.
@@ -92,7 +92,7 @@ type facts struct {
 }
 
 func (r *reconciler) gather(ctx context.Context, l *slinkyv1beta1.LoginSet) (facts, error) {
-	f := facts{Input: renderloginset.Input{LoginSet: l, Images: r.Images, ClusterDomain: r.ClusterDomain}}
+	f := facts{Input: login.Input{LoginSet: l, Images: r.Images, ClusterDomain: r.ClusterDomain}}
 	slurmKey, controllerErr := r.controller(ctx, l, &f.Input)
 	var err error
 	f.problems, err = problem.FromError(errors.Join(controllerErr, r.hostKeys(ctx, l, &f.Input), r.sshdConfig(ctx, l, &f.Input),
@@ -111,7 +111,7 @@ func decide(f facts) *reconcile.Plan {
 	if len(f.problems) > 0 {
 		plan.Problems = f.problems
 	} else {
-		plan.Output = renderloginset.Render(f.Input)
+		plan.Output = login.Render(f.Input)
 	}
 	// They are generated once: when they changed, every user's ssh client would warn of an attack.
 	plan.Ensure(true, render.Secret{Name: f.LoginSet.SSHHostKeysName(), Content: render.SSHHostKeys})
@@ -132,7 +132,7 @@ func workloads(l *slinkyv1beta1.LoginSet) (wanted, other client.Object) {
 }
 
 // controller reads the Controller and returns its auth/slurm key.
-func (r *reconciler) controller(ctx context.Context, l *slinkyv1beta1.LoginSet, in *renderloginset.Input) ([]byte, error) {
+func (r *reconciler) controller(ctx context.Context, l *slinkyv1beta1.LoginSet, in *login.Input) ([]byte, error) {
 	c, err := r.Controller(ctx, l.Namespace, l.Spec.ControllerRef)
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (r *reconciler) controller(ctx context.Context, l *slinkyv1beta1.LoginSet, 
 }
 
 // hostKeys reads the ssh host keys.
-func (r *reconciler) hostKeys(ctx context.Context, l *slinkyv1beta1.LoginSet, in *renderloginset.Input) error {
+func (r *reconciler) hostKeys(ctx context.Context, l *slinkyv1beta1.LoginSet, in *login.Input) error {
 	name := l.SSHHostKeysName()
 	files := sshd.HostKeyFiles()
 	secret, err := r.Secret(ctx, l.Namespace, corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: files[0]}, "")
@@ -162,13 +162,13 @@ func (r *reconciler) hostKeys(ctx context.Context, l *slinkyv1beta1.LoginSet, in
 }
 
 // mungeKey reads the munge key.
-func (r *reconciler) mungeKey(ctx context.Context, l *slinkyv1beta1.LoginSet, in *renderloginset.Input) (err error) {
+func (r *reconciler) mungeKey(ctx context.Context, l *slinkyv1beta1.LoginSet, in *login.Input) (err error) {
 	in.MungeKeyDigest, err = r.MungeDigest(ctx, l.Namespace, l.Spec.Munge)
 	return err
 }
 
 // sshdConfig reads the user's own sshd_config.
-func (r *reconciler) sshdConfig(ctx context.Context, l *slinkyv1beta1.LoginSet, in *renderloginset.Input) (err error) {
+func (r *reconciler) sshdConfig(ctx context.Context, l *slinkyv1beta1.LoginSet, in *login.Input) (err error) {
 	if ref := l.Spec.SshdConfigRef; ref != nil {
 		in.SshdConfig, err = r.ConfigMapValue(ctx, l.Namespace, *ref, "spec.sshdConfigRef")
 	}
@@ -176,7 +176,7 @@ func (r *reconciler) sshdConfig(ctx context.Context, l *slinkyv1beta1.LoginSet, 
 }
 
 // sssd reads sssd.conf. It may hold a password, so its digest is sealed.
-func (r *reconciler) sssd(ctx context.Context, l *slinkyv1beta1.LoginSet, seal []byte, in *renderloginset.Input) error {
+func (r *reconciler) sssd(ctx context.Context, l *slinkyv1beta1.LoginSet, seal []byte, in *login.Input) error {
 	if l.Spec.SssdConfRef == nil {
 		return nil
 	}
@@ -196,12 +196,12 @@ func (r *reconciler) observe(ctx context.Context, l *slinkyv1beta1.LoginSet, _ f
 	if seen.part, seen.workload, err = r.ObserveWorkload(ctx, l.Namespace, l.Key().Name, wanted, "login", l.Replicas()); err != nil {
 		return err
 	}
-	return r.Tell(ctx, &seen.part, l.Namespace, renderloginset.Labels(l).Selector(), slinkyv1beta1.NameLogin)
+	return r.Tell(ctx, &seen.part, l.Namespace, login.Labels(l).Selector(), slinkyv1beta1.NameLogin)
 }
 
 func report(l *slinkyv1beta1.LoginSet, o reconcile.Outcome[facts, *reconcile.Plan, observation]) reconcile.Report {
 	l.Status.ObservedGeneration = l.Generation
 	l.Status.Replicas, l.Status.ReadyReplicas = o.Seen.workload.Replicas, o.Seen.workload.Ready
-	l.Status.Selector = metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: renderloginset.Labels(l).Selector()})
+	l.Status.Selector = metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: login.Labels(l).Selector()})
 	return reconcile.Report{Parts: []kube.Part{o.Seen.part}}
 }

@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
-	"github.com/coxswain-hpc/coxswain/internal/perkey"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/perkey"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
@@ -20,7 +20,7 @@ type absences struct {
 }
 
 // recall notes what Slurm reports now of the workers of a NodeSet, and fills in what was seen before.
-func (a *absences) recall(set types.UID, facts *plans.Input) {
+func (a *absences) recall(set types.UID, facts *nodesetplan.Input) {
 	a.since.Change(set, func(absent *map[string]time.Time) bool {
 		now := map[string]time.Time{}
 		for i := range facts.Pods {

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/brake"
+	"github.com/coxswain-hpc/coxswain/internal/health/budget"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 )
@@ -30,7 +30,7 @@ func (r *reconciler) brakeChanges() source.Source {
 
 // drainsPaused reports which workers wait until checks may take more out of service: by a condition, which a NodeSet without such workers
 // never has, and by one event when the waiting begins.
-func drainsPaused(n *slinkyv1beta1.NodeSet, b brake.Status, out *reconcile.Report) {
+func drainsPaused(n *slinkyv1beta1.NodeSet, b budget.Status, out *reconcile.Report) {
 	before := meta.FindStatusCondition(n.Status.Conditions, slinkyv1beta1.ConditionDrainsByChecksPaused)
 	if !b.Known || len(b.Waiting) == 0 && before == nil {
 		return

@@ -18,18 +18,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/brake"
 	"github.com/coxswain-hpc/coxswain/internal/health"
+	"github.com/coxswain-hpc/coxswain/internal/health/budget"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 )
 
 func TestANodeSetSaysWhoWaitsForTheBrake(t *testing.T) {
 	const text = "checks have taken 3 of 30 workers out of service, and --max-nodes-drained-by-checks allows 3; 2 more wait to be taken out: w-[4,7]"
-	waiting := brake.Status{Known: true, Waiting: []string{"w-4", "w-7"}, Out: 3, Workers: 30, Limit: 3}
-	nobody := brake.Status{Known: true, Out: 1, Workers: 30, Limit: 3}
+	waiting := budget.Status{Known: true, Waiting: []string{"w-4", "w-7"}, Out: 3, Workers: 30, Limit: 3}
+	nobody := budget.Status{Known: true, Out: 1, Workers: 30, Limit: 3}
 	for name, c := range map[string]struct {
 		before metav1.ConditionStatus
-		brake  brake.Status
+		brake  budget.Status
 		want   string
 		event  bool
 	}{
@@ -38,8 +38,8 @@ func TestANodeSetSaysWhoWaitsForTheBrake(t *testing.T) {
 		"somebody waits again":                    {before: metav1.ConditionFalse, brake: waiting, want: "True LimitReached " + text, event: true},
 		"somebody waits on":                       {before: metav1.ConditionTrue, brake: waiting, want: "True LimitReached " + text},
 		"nobody waits any more":                   {before: metav1.ConditionTrue, brake: nobody, want: "False WithinLimit no worker waits to be drained by a check"},
-		"after a restart nobody knows who waits":  {before: metav1.ConditionTrue, brake: brake.Status{}},
-		"a NodeSet without workers and condition": {brake: brake.Status{Known: true}},
+		"after a restart nobody knows who waits":  {before: metav1.ConditionTrue, brake: budget.Status{}},
+		"a NodeSet without workers and condition": {brake: budget.Status{Known: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := &slinkyv1beta1.NodeSet{}
@@ -69,9 +69,9 @@ func TestMetricsOfNodeSets(t *testing.T) {
 	n.Status.Replicas = 40
 	n.Status.OutOfService = []slinkyv1beta1.NodeSetOutOfService{{Reason: "FailedCheck", Count: 4}, {Reason: "Maintenance", Count: 2}}
 	quiet := &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Namespace: "slurm", Name: "cpu"}}
-	brakes := brake.New(health.DrainLimit{Number: 10, Percent: true}, clock.RealClock{})
-	brakes.Ask(brake.Request{
-		NodeSet: types.NamespacedName{Namespace: "slurm", Name: "gpu"}, By: "test", Workers: []brake.Worker{{Node: "gpu-0"}, {Node: "gpu-1"}}, Wanted: []string{"gpu-0", "gpu-1"},
+	brakes := budget.New(health.DrainLimit{Number: 10, Percent: true}, clock.RealClock{})
+	brakes.Ask(budget.Request{
+		NodeSet: types.NamespacedName{Namespace: "slurm", Name: "gpu"}, By: "test", Workers: []budget.Worker{{Node: "gpu-0"}, {Node: "gpu-1"}}, Wanted: []string{"gpu-0", "gpu-1"},
 	})
 	registry := prometheus.NewPedanticRegistry()
 	if err := registry.Register(Metrics(fake.NewClientBuilder().WithScheme(scheme).WithObjects(n, quiet).Build(), brakes)); err != nil {

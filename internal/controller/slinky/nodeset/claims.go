@@ -15,12 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
-	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -32,7 +32,7 @@ func (r *reconciler) ownClaims(ctx context.Context, n *slinkyv1beta1.NodeSet, po
 		return refused, nil
 	}
 	var claims corev1.PersistentVolumeClaimList
-	err := r.Client.List(ctx, &claims, client.InNamespace(n.Namespace), client.MatchingLabels(renderworker.Labels(n).Selector()))
+	err := r.Client.List(ctx, &claims, client.InNamespace(n.Namespace), client.MatchingLabels(slurmd.Labels(n).Selector()))
 	if err != nil {
 		return nil, fmt.Errorf("listing the claims of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
 	}
@@ -44,7 +44,7 @@ func (r *reconciler) ownClaims(ctx context.Context, n *slinkyv1beta1.NodeSet, po
 			}
 		}
 	}
-	holders := plans.Holders{Set: metav1.OwnerReference{
+	holders := nodesetplan.Holders{Set: metav1.OwnerReference{
 		APIVersion: slinkyv1beta1.GroupVersion.String(), Kind: "NodeSet", Name: n.Name, UID: n.UID,
 	}}
 	holders.WhenDeleted, holders.WhenScaled = n.ClaimRetention()
@@ -64,7 +64,7 @@ func (r *reconciler) ownClaims(ctx context.Context, n *slinkyv1beta1.NodeSet, po
 }
 
 // ownClaim gives a claim its owner. It returns a refusal when somebody does not allow that.
-func (r *reconciler) ownClaim(ctx context.Context, n *slinkyv1beta1.NodeSet, claim *corev1.PersistentVolumeClaim, h plans.Holders) (*claimRefusal, error) {
+func (r *reconciler) ownClaim(ctx context.Context, n *slinkyv1beta1.NodeSet, claim *corev1.PersistentVolumeClaim, h nodesetplan.Holders) (*claimRefusal, error) {
 	owners, change, foreign := h.Own(claim.OwnerReferences)
 	if foreign && metav1.GetControllerOf(claim) != nil {
 		r.Recorder.Eventf(n, claim, corev1.EventTypeWarning, "ConflictingController", "Own",
@@ -97,7 +97,7 @@ func (r *reconciler) ownClaim(ctx context.Context, n *slinkyv1beta1.NodeSet, cla
 // createClaims makes the claims of a worker that do not exist; those that exist are kept for it. A claim that is about to go with the
 // worker before is a problem that heals: a pod that used it would wait for ever.
 func (r *reconciler) createClaims(ctx context.Context, n *slinkyv1beta1.NodeSet, place workerpod.Place) error {
-	claims, err := renderworker.Claims(n, place)
+	claims, err := slurmd.Claims(n, place)
 	if err != nil {
 		return err
 	}

@@ -26,8 +26,8 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
-	"github.com/coxswain-hpc/coxswain/internal/reference"
-	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
 )
 
 // guarded is a NodeSet with the claim of its worker w-0. The API server answers with answer.
@@ -52,7 +52,7 @@ func newGuarded(t *testing.T) *guarded {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "slurm", Name: "w-0", UID: "pod"}}
 	pod.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "scratch-w-0"}}}}
 	g.pods = []corev1.Pod{pod}
-	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "slurm", Name: "scratch-w-0", UID: "claim", Labels: renderworker.Labels(g.set).Selector()}}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "slurm", Name: "scratch-w-0", UID: "claim", Labels: slurmd.Labels(g.set).Selector()}}
 	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(claim).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			g.asked++

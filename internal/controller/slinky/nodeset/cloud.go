@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/link"
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
-	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
@@ -31,7 +31,7 @@ const maxMade = 20
 func (r *reconciler) makeClouds(ctx context.Context, s *scope) (again time.Time, err error) {
 	n, f := s.facts.set, s.facts
 	l, ok := r.linkOf(n)
-	if !ok || plans.CloudRecords(f.workers).Empty() {
+	if !ok || nodesetplan.CloudRecords(f.workers).Empty() {
 		return again, nil
 	}
 	var left, wrote bool
@@ -42,7 +42,7 @@ func (r *reconciler) makeClouds(ctx context.Context, s *scope) (again time.Time,
 		}
 		in := f.workers
 		in.PowerSaving = powerIn(n, f.pods, snapshot, f.registration)
-		wanted := plans.CloudRecords(in)
+		wanted := nodesetplan.CloudRecords(in)
 		left, wrote = len(wanted.Make) > maxMade, !wanted.Empty()
 		wanted.Make = wanted.Make[:min(len(wanted.Make), maxMade)]
 		return r.writeClouds(ctx, l, n, f, wanted)
@@ -61,7 +61,7 @@ func (r *reconciler) makeClouds(ctx context.Context, s *scope) (again time.Time,
 }
 
 // writeClouds does what is to be done about records. All that can fail without a trace comes before the first deletion.
-func (r *reconciler) writeClouds(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, f facts, wanted plans.Clouds) error {
+func (r *reconciler) writeClouds(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, f facts, wanted nodesetplan.Clouds) error {
 	lines, err := cloudLines(ctx, l, n, wanted.Make)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (r *reconciler) writeClouds(ctx context.Context, l *link.Link, n *slinkyv1b
 }
 
 // cloudLines returns the lines from which records are made, by the names of their nodes.
-func cloudLines(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, clouds []plans.Cloud) (map[string]string, error) {
+func cloudLines(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, clouds []nodesetplan.Cloud) (map[string]string, error) {
 	lines, like := map[string]string{}, map[string]string{}
 	for _, c := range clouds {
 		if like[c.Like] == "" {
@@ -119,7 +119,7 @@ func cloudLines(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, clo
 			if err != nil {
 				return nil, err
 			}
-			if like[c.Like], err = renderworker.CloudConf(n, machine); err != nil {
+			if like[c.Like], err = slurmd.CloudConf(n, machine); err != nil {
 				return nil, fmt.Errorf("describing Slurm nodes like %s: %w", c.Like, err)
 			}
 		}

@@ -19,13 +19,12 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
-	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
-	"github.com/coxswain-hpc/coxswain/internal/worker"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // createAll makes workers.
-func (r *reconciler) createAll(ctx context.Context, in renderworker.Input, places []workerpod.Place, revision string) error {
+func (r *reconciler) createAll(ctx context.Context, in slurmd.Input, places []workerpod.Place, revision string) error {
 	if len(places) == 0 {
 		return nil
 	}
@@ -47,9 +46,9 @@ func (r *reconciler) createAll(ctx context.Context, in renderworker.Input, place
 	return errors.Join(err, created.held())
 }
 
-func (r *reconciler) create(ctx context.Context, in renderworker.Input, place workerpod.Place, revision string, created *done) error {
+func (r *reconciler) create(ctx context.Context, in slurmd.Input, place workerpod.Place, revision string, created *done) error {
 	n := in.NodeSet
-	pod, err := renderworker.Pod(in, place, revision)
+	pod, err := slurmd.Pod(in, place, revision)
 	if err != nil {
 		return err
 	}
@@ -70,7 +69,7 @@ func (r *reconciler) create(ctx context.Context, in renderworker.Input, place wo
 	}
 	pod.Annotations = label.Merge(pod.Annotations, map[string]string{
 		// Jobs are let onto it once it is ready. This announces it for a pod that starts within the minute.
-		slinkyv1beta1.AnnotationOpening: worker.Opening{At: r.Clock.Now(), By: r.Process}.String(),
+		slinkyv1beta1.AnnotationOpening: workerpod.Opening{At: r.Clock.Now(), By: r.Process}.String(),
 	})
 	err = r.Client.Create(ctx, pod, client.FieldOwner(kube.FieldManager))
 	switch {

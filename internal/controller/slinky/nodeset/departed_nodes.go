@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/link"
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -62,7 +62,7 @@ func (r *reconciler) deleteDepartedNodes(ctx context.Context, n *slinkyv1beta1.N
 // departedNodes returns the names of the records of a NodeSet that goes and that nothing needs, according to a snapshot.
 func (r *reconciler) departedNodes(ctx context.Context, n *slinkyv1beta1.NodeSet, snapshot *link.Snapshot) ([]string, error) {
 	var failure error
-	names := plans.DepartedNodesToDelete(recordsOf(snapshot, n, nil), n.Name, string(n.UID), func(name string) bool {
+	names := nodesetplan.DepartedNodesToDelete(recordsOf(snapshot, n, nil), n.Name, string(n.UID), func(name string) bool {
 		there, err := r.podExists(ctx, types.NamespacedName{Namespace: n.Namespace, Name: name})
 		failure = errors.Join(failure, err)
 		return there

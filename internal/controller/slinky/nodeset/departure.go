@@ -9,7 +9,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/reference"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,10 +24,7 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
-	"github.com/coxswain-hpc/coxswain/internal/link"
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -88,7 +88,7 @@ func (r *reconciler) depart(ctx context.Context, n *slinkyv1beta1.NodeSet) (gone
 			return false, again, err
 		}
 	}
-	r.absences.recall(n.UID, &plans.Input{})
+	r.absences.recall(n.UID, &nodesetplan.Input{})
 	return true, again, reconcile.IgnoreGone(r.finalizer(ctx, n, slinkyv1beta1.FinalizerWorkers, controllerutil.RemoveFinalizer))
 }
 
@@ -142,6 +142,6 @@ func (r *reconciler) remaining(ctx context.Context, n *slinkyv1beta1.NodeSet) (i
 	if err != nil || len(pods.Items) > 0 {
 		return len(pods.Items), err
 	}
-	err = r.Live.List(ctx, &pods, client.InNamespace(n.Namespace), client.MatchingLabels(renderworker.Labels(n).Selector()))
+	err = r.Live.List(ctx, &pods, client.InNamespace(n.Namespace), client.MatchingLabels(slurmd.Labels(n).Selector()))
 	return len(slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, n) })), err
 }

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
@@ -35,7 +35,7 @@ type scope struct {
 	plan  *plan
 	seen  *observation
 	// now is what the plan has for the workers, without what an earlier phase has wait.
-	now plans.Plan
+	now nodesetplan.Plan
 }
 
 // A phase does one thing for the workers of a NodeSet, and returns when to come back; zero when an event follows.

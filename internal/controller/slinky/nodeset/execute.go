@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
@@ -73,7 +73,7 @@ func (r *reconciler) deleteAll(ctx context.Context, n *slinkyv1beta1.NodeSet, na
 }
 
 // retireAll marks the workers that are to go.
-func (r *reconciler) retireAll(ctx context.Context, n *slinkyv1beta1.NodeSet, retire []plans.Retirement, byName map[string]*corev1.Pod, texts map[string]string) error {
+func (r *reconciler) retireAll(ctx context.Context, n *slinkyv1beta1.NodeSet, retire []nodesetplan.Retirement, byName map[string]*corev1.Pod, texts map[string]string) error {
 	retired := map[workerpod.Cause]*done{}
 	for _, retirement := range retire {
 		retired[retirement.Cause] = &done{}

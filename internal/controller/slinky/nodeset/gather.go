@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/brake"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
+	"github.com/coxswain-hpc/coxswain/internal/health/budget"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
-	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
@@ -27,17 +27,17 @@ import (
 type facts struct {
 	set *slinkyv1beta1.NodeSet
 	// input is what workers are rendered from, and problems are what is wrong with it. While there are problems, nothing is done to workers.
-	input    renderworker.Input
+	input    slurmd.Input
 	problems problem.List
 	// hostKeys reports whether there is a Secret with the host keys of the workers' sshd.
 	hostKeys bool
 	// pods are the workers, by their ordinals. They belong to the cache and are only read.
 	pods []corev1.Pod
 	// workers is what the plan for them is made from, except for the revision. registered are the names of those that Slurm has.
-	workers    plans.Input
+	workers    nodesetplan.Input
 	registered hostlist.Set
 	// brake shows which workers wait until checks may take more out of service.
-	brake brake.Status
+	brake budget.Status
 	// unfit are Kubernetes nodes that cannot get a worker. They do not keep other nodes from getting one.
 	unfit problem.List
 	// registration is the digest of what workers register with, where Slurm powers them up and down.
@@ -52,7 +52,7 @@ func (r *reconciler) gather(ctx context.Context, n *slinkyv1beta1.NodeSet) (fact
 	var err error
 	f.input, err = r.input(ctx, n)
 	if err == nil {
-		err = renderworker.Check(f.input) // before any pod is made
+		err = slurmd.Check(f.input) // before any pod is made
 	}
 	if f.problems, err = problem.FromError(err); err != nil {
 		return f, err
@@ -69,7 +69,7 @@ func (r *reconciler) gather(ctx context.Context, n *slinkyv1beta1.NodeSet) (fact
 	if f.hostKeys, err = r.hasHostKeys(ctx, n); err != nil {
 		return f, err
 	}
-	if f.revision, err = renderworker.RevisionData(f.input); err != nil {
+	if f.revision, err = slurmd.RevisionData(f.input); err != nil {
 		return f, err
 	}
 	f.stored, err = r.revisions(ctx, n)
@@ -82,7 +82,7 @@ func (r *reconciler) gatherWorkers(ctx context.Context, f *facts) (err error) {
 		return err
 	}
 	r.names.seen(f.set, f.pods)
-	f.workers = plans.Input{Now: r.Clock.Now(), Replicas: len(f.pods)}
+	f.workers = nodesetplan.Input{Now: r.Clock.Now(), Replicas: len(f.pods)}
 	for i := range f.pods {
 		f.workers.Pods = append(f.workers.Pods, workerpod.Facts(&f.pods[i]))
 	}
@@ -97,12 +97,12 @@ func (r *reconciler) gatherWorkers(ctx context.Context, f *facts) (err error) {
 }
 
 // input reads what workers are rendered from.
-func (r *reconciler) input(ctx context.Context, n *slinkyv1beta1.NodeSet) (renderworker.Input, error) {
+func (r *reconciler) input(ctx context.Context, n *slinkyv1beta1.NodeSet) (slurmd.Input, error) {
 	c, err := r.Controller(ctx, n.Namespace, n.Spec.ControllerRef)
 	if err != nil {
-		return renderworker.Input{}, err
+		return slurmd.Input{}, err
 	}
-	in := renderworker.Input{NodeSet: n, Controller: c, ClusterDomain: r.ClusterDomain, Images: r.Images, Protected: r.bornProtected(n)}
+	in := slurmd.Input{NodeSet: n, Controller: c, ClusterDomain: r.ClusterDomain, Images: r.Images, Protected: r.bornProtected(n)}
 	if in.SshdConfig, err = r.sshdConfig(ctx, n); err != nil {
 		return in, err
 	}
@@ -131,16 +131,16 @@ func (r *reconciler) gatherSpec(ctx context.Context, f *facts) error {
 	w.Replicas, w.MinReady = int(n.Replicas()), minReady(n)
 	w.Daemon = n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet
 	if n.SavesPower() {
-		pod, err := renderworker.Pod(f.input, workerpod.Place{}, "") // all are alike in what they register with
+		pod, err := slurmd.Pod(f.input, workerpod.Place{}, "") // all are alike in what they register with
 		if err != nil {
 			return err
 		}
-		f.registration = renderworker.Registration(pod)
+		f.registration = slurmd.Registration(pod)
 	}
 	w.PowerSaving = r.power(n, f.pods, f.registration)
 	w.Rolling, w.Scheduled = n.UpdateType() == slinkyv1beta1.UpdateRolling, n.UpdateType() == slinkyv1beta1.UpdateScheduled
 	if w.Daemon || n.Spec.PinToNode {
-		spec, err := renderworker.Template(f.input)
+		spec, err := slurmd.Template(f.input)
 		if err != nil {
 			return err
 		}
@@ -148,13 +148,13 @@ func (r *reconciler) gatherSpec(ctx context.Context, f *facts) error {
 		if err := r.Client.List(ctx, &nodes); err != nil {
 			return fmt.Errorf("listing the nodes for NodeSet %s/%s: %w", n.Namespace, n.Name, err)
 		}
-		w.Nodes, w.HostNetwork = plans.KubeNodes(spec, nodes.Items), spec.HostNetwork
+		w.Nodes, w.HostNetwork = nodesetplan.KubeNodes(spec, nodes.Items), spec.HostNetwork
 	}
 	switch {
 	case w.Daemon:
-		f.unfit = plans.NameHosts(w.Nodes, w.Pods)
+		f.unfit = nodesetplan.NameHosts(w.Nodes, w.Pods)
 	case n.Spec.PinToNode:
-		w.Pins = plans.Pin(n.Status.OrdinalToNode, w.Pods, w.Replicas, w.Nodes, n.Spec.OversubscribeNode)
+		w.Pins = nodesetplan.Pin(n.Status.OrdinalToNode, w.Pods, w.Replicas, w.Nodes, n.Spec.OversubscribeNode)
 	}
 	w.MaxUnavailable = maxUnavailable(n, w.Desired())
 	return nil

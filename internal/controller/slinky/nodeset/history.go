@@ -15,22 +15,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
 )
 
 // history decides about the ControllerRevisions of a NodeSet.
-func history(f facts) plans.History {
+func history(f facts) nodesetplan.History {
 	used := map[string]bool{}
 	for i := range f.pods {
 		used[f.pods[i].Labels[slinkyv1beta1.LabelRevisionHash]] = true
 	}
-	var known []plans.Revision
+	var known []nodesetplan.Revision
 	for _, s := range f.stored {
-		known = append(known, plans.Revision{
-			Name: s.Name, Hash: s.Labels[slinkyv1beta1.LabelRevisionHash], Number: s.Revision, Data: renderworker.Canonical(s.Data.Raw),
+		known = append(known, nodesetplan.Revision{
+			Name: s.Name, Hash: s.Labels[slinkyv1beta1.LabelRevisionHash], Number: s.Revision, Data: slurmd.Canonical(s.Data.Raw),
 			Ours: metav1.GetControllerOf(s) != nil,
 		})
 	}
@@ -38,14 +38,14 @@ func history(f facts) plans.History {
 	if count := f.set.Status.CollisionCount; count != nil {
 		collisions = *count
 	}
-	hash := func(c int32) string { return renderworker.RevisionHash(f.revision, c) }
-	return plans.Keep(known, f.revision, collisions, hash, used, f.set.RevisionHistoryLimit())
+	hash := func(c int32) string { return slurmd.RevisionHash(f.revision, c) }
+	return nodesetplan.Keep(known, f.revision, collisions, hash, used, f.set.RevisionHistoryLimit())
 }
 
 // revisions returns the revisions that the NodeSet controls, and those without a controller that were made for a NodeSet of its name.
 func (r *reconciler) revisions(ctx context.Context, n *slinkyv1beta1.NodeSet) (map[string]*appsv1.ControllerRevision, error) {
 	var list appsv1.ControllerRevisionList
-	err := r.Client.List(ctx, &list, client.InNamespace(n.Namespace), client.MatchingLabels(renderworker.Labels(n).Selector()))
+	err := r.Client.List(ctx, &list, client.InNamespace(n.Namespace), client.MatchingLabels(slurmd.Labels(n).Selector()))
 	if err != nil {
 		return nil, fmt.Errorf("listing the revisions of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
 	}
@@ -60,10 +60,10 @@ func (r *reconciler) revisions(ctx context.Context, n *slinkyv1beta1.NodeSet) (m
 }
 
 // keep carries out what was decided about the revisions.
-func (r *reconciler) keep(ctx context.Context, n *slinkyv1beta1.NodeSet, f facts, h plans.History) error {
+func (r *reconciler) keep(ctx context.Context, n *slinkyv1beta1.NodeSet, f facts, h nodesetplan.History) error {
 	var errs []error
 	if h.Create {
-		made := renderworker.ControllerRevision(n, f.revision, h.Hash, h.Number)
+		made := slurmd.ControllerRevision(n, f.revision, h.Hash, h.Number)
 		err := controllerutil.SetControllerReference(n, made, r.Client.Scheme())
 		if err == nil {
 			err = r.Client.Create(ctx, made, client.FieldOwner(kube.FieldManager))

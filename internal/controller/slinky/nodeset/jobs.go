@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/link"
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
-	"github.com/coxswain-hpc/coxswain/internal/perkey"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/perkey"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -47,7 +47,7 @@ func (a *jobInterest) about(change link.Change) []types.NamespacedName {
 }
 
 // wantJobs has the link ask for the jobs of the workers that the plan names, and for no others.
-func (r *reconciler) wantJobs(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, plan plans.Plan, now time.Time) {
+func (r *reconciler) wantJobs(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, plan nodesetplan.Plan, now time.Time) {
 	key := client.ObjectKeyFromObject(n)
 	who := "NodeSet " + key.String()
 	cluster := link.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name}

@@ -15,15 +15,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // lost reports workers that a Slurm without its state does not have. The condition is also the memory of it; a NodeSet without such workers
 // never has it.
-func lost(n *slinkyv1beta1.NodeSet, facts plans.Input, plan plans.Plan) (c metav1.Condition, ok bool) {
+func lost(n *slinkyv1beta1.NodeSet, facts nodesetplan.Input, plan nodesetplan.Plan) (c metav1.Condition, ok bool) {
 	if facts.Asked.IsZero() {
 		return c, false // Slurm does not answer, and its last answer stays
 	}
@@ -72,7 +72,7 @@ func (r *reconciler) rememberLeaving(ctx context.Context, n *slinkyv1beta1.NodeS
 	if err := r.gatherWorkers(ctx, &f); err != nil {
 		return again, err
 	}
-	plan := plans.Make(f.workers)
+	plan := nodesetplan.Make(f.workers)
 	if l, ok := r.linkOf(n); ok && plan.Relist {
 		l.Relist()
 	}

@@ -10,21 +10,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/brake"
+	"github.com/coxswain-hpc/coxswain/internal/health/budget"
 )
 
 // metrics show how many workers are out of service. They are computed when they are collected: from the statuses of the NodeSets in the
 // cache, and from the brakes.
 type metrics struct {
 	reader       client.Reader
-	brakes       *brake.Brakes
+	brakes       *budget.Brakes
 	outOfService *prometheus.Desc
 	waiting      *prometheus.Desc
 	limit        *prometheus.Desc
 }
 
 // Metrics returns the metrics of all NodeSets that the reader has.
-func Metrics(reader client.Reader, brakes *brake.Brakes) prometheus.Collector {
+func Metrics(reader client.Reader, brakes *budget.Brakes) prometheus.Collector {
 	gauge := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(prometheus.BuildFQName("coxswain", "nodes", name), help, append([]string{"namespace", "nodeset"}, labels...), nil)
 	}

@@ -29,8 +29,8 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
-	"github.com/coxswain-hpc/coxswain/internal/reference"
-	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -83,7 +83,7 @@ func (v *rivals) create(set string) string {
 	n.Spec.ControllerRef.Name = "demo"
 	n.Spec.Template.Spec = &embedded.PodSpec{RawExtension: runtime.RawExtension{Raw: []byte(`{"hostname": "gpu-"}`)}}
 	c := &slinkyv1beta1.Controller{ObjectMeta: metav1.ObjectMeta{Namespace: "slurm", Name: "demo"}}
-	err := v.createAll(v.t.Context(), renderworker.Input{NodeSet: n, Controller: c}, []workerpod.Place{{}}, "1")
+	err := v.createAll(v.t.Context(), slurmd.Input{NodeSet: n, Controller: c}, []workerpod.Place{{}}, "1")
 	problems, rest := problem.FromError(err)
 	if rest != nil && !apierrors.IsForbidden(rest) {
 		v.t.Errorf("NodeSet %s: %v", set, rest)

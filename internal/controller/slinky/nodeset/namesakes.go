@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
-	"github.com/coxswain-hpc/coxswain/internal/reference"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -41,7 +41,7 @@ func (r *reconciler) namesake(ctx context.Context, n *slinkyv1beta1.NodeSet, pod
 // forbid returns why a worker cannot be made now.
 func forbid(n *slinkyv1beta1.NodeSet, pod *corev1.Pod, name string, holder *corev1.Pod) error {
 	if owner := workerpod.Owner(holder); owner != nil {
-		return plans.Namesakes("Pod "+pod.Name, name, owner.Name, plans.RenameWorkers(n))
+		return nodesetplan.Namesakes("Pod "+pod.Name, name, owner.Name, nodesetplan.RenameWorkers(n))
 	}
 	return problem.Errorf("Pod "+pod.Name, slinkyv1beta1.ReasonHostnameConflict,
 		"Pod %s, which belongs to no NodeSet any more, has host name %s, and in Slurm both would be the same node; delete that Pod when no job runs there", holder.Name, name)

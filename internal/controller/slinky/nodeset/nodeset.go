@@ -9,7 +9,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/reference"
+	"github.com/coxswain-hpc/coxswain/internal/health/budget"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/perkey"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,9 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/brake"
-	"github.com/coxswain-hpc/coxswain/internal/link"
-	"github.com/coxswain-hpc/coxswain/internal/perkey"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/render"
 )
@@ -41,7 +41,7 @@ import (
 type reconciler struct {
 	reconcile.Base
 	links    *link.Registry
-	brakes   *brake.Brakes
+	brakes   *budget.Brakes
 	interest jobInterest
 	absences absences
 	names    takenNames
@@ -62,7 +62,7 @@ func Index(ctx context.Context, mgr ctrl.Manager) error {
 }
 
 // Setup registers the controller of NodeSets.
-func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, brakes *brake.Brakes) error {
+func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, brakes *budget.Brakes) error {
 	r := &reconciler{
 		Base: base, links: links, brakes: brakes,
 		sealed: lru.New(maxDigests), configs: lru.New(maxConfigs), refusals: lru.New(maxClaimRefusals),

@@ -19,11 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/link"
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	"github.com/coxswain-hpc/coxswain/internal/reference"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
@@ -72,7 +72,7 @@ func (r *reconciler) cleanUpOrphanedNodes(ctx context.Context, s *scope) (again 
 }
 
 // recordsOf returns the records of nodes that were workers of a NodeSet, without those that still are.
-func recordsOf(snapshot *link.Snapshot, n *slinkyv1beta1.NodeSet, workers map[string]bool) (records []plans.OrphanedNode) {
+func recordsOf(snapshot *link.Snapshot, n *slinkyv1beta1.NodeSet, workers map[string]bool) (records []nodesetplan.OrphanedNode) {
 	for found := range snapshot.Nodes() {
 		if record, ok := orphanedNodeOf(found); ok && !workers[found.Name] && record.Comment.Namespace == n.Namespace && record.Comment.NodeSetName == n.Name {
 			records = append(records, record)
@@ -83,11 +83,11 @@ func recordsOf(snapshot *link.Snapshot, n *slinkyv1beta1.NodeSet, workers map[st
 
 // deleteOrphanedNodes deletes the records of Slurm nodes of the NodeSet whose Kubernetes node is gone, unless a job names them. It returns
 // whether there were any, and whether some stay because a job names them or may do so.
-func (r *reconciler) deleteOrphanedNodes(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, records []plans.OrphanedNode, facts plans.Input) (pruned, named bool, err error) {
+func (r *reconciler) deleteOrphanedNodes(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, records []nodesetplan.OrphanedNode, facts nodesetplan.Input) (pruned, named bool, err error) {
 	if !facts.Daemon || n.Spec.PruneSlurmNodeRecords != slinkyv1beta1.PruneNodeNotFound {
 		return false, false, nil
 	}
-	defunct := plans.OrphanedNodesToDelete(records, n.Name, string(n.UID), facts)
+	defunct := nodesetplan.OrphanedNodesToDelete(records, n.Name, string(n.UID), facts)
 	if len(defunct) == 0 {
 		return false, false, nil
 	}
@@ -109,7 +109,7 @@ func (r *reconciler) deleteOrphanedNodes(ctx context.Context, l *link.Link, n *s
 
 // drainOrphanedNodes drains the nodes of workers that are gone, and returns whether there were any. The drain is one of ours, so it ends
 // when such a worker comes back.
-func (r *reconciler) drainOrphanedNodes(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, records []plans.OrphanedNode, plan plans.Plan) (bool, error) {
+func (r *reconciler) drainOrphanedNodes(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, records []nodesetplan.OrphanedNode, plan nodesetplan.Plan) (bool, error) {
 	expected := map[string]bool{}
 	for _, place := range plan.Create {
 		expected[place.PodName(n)] = true
@@ -120,7 +120,7 @@ func (r *reconciler) drainOrphanedNodes(ctx context.Context, l *link.Link, n *sl
 		}
 	}
 	var failure error
-	undrained := plans.OrphanedNodesToDrain(records, n.Name, func(name string) bool {
+	undrained := nodesetplan.OrphanedNodesToDrain(records, n.Name, func(name string) bool {
 		if expected[name] {
 			return true
 		}
@@ -156,12 +156,12 @@ func (r *reconciler) podExists(ctx context.Context, name types.NamespacedName) (
 }
 
 // orphanedNodeOf reads the record of a node that was a worker of some NodeSet.
-func orphanedNodeOf(n *rest.Node) (plans.OrphanedNode, bool) {
+func orphanedNodeOf(n *rest.Node) (nodesetplan.OrphanedNode, bool) {
 	comment, ok := node.ParseComment(n.Comment)
-	return plans.OrphanedNode{
+	return nodesetplan.OrphanedNode{
 		Name: n.Name, State: node.Parse(n.State), Comment: comment,
 		Reason:   link.ReasonOf(n),
-		Reserved: n.Reservation != "" && n.Reservation != plans.ReservationName(comment.NodeSetName),
+		Reserved: n.Reservation != "" && n.Reservation != nodesetplan.ReservationName(comment.NodeSetName),
 	}, ok && comment.NodeSetName != ""
 }
 
@@ -188,7 +188,7 @@ func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change lin
 	if !ok || record.Comment.Namespace != change.Link.Namespace {
 		return
 	}
-	power := plans.PowerNode{State: record.State}
+	power := nodesetplan.PowerNode{State: record.State}
 	concerned := record.Dead() == node.Yes || power.Off()
 	if record.Open() == node.Yes {
 		there, err := r.podExists(ctx, types.NamespacedName{Namespace: record.Comment.Namespace, Name: record.Comment.PodName})

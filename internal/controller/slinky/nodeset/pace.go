@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/coxswain-hpc/coxswain/internal/perkey"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/perkey"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -22,8 +22,8 @@ const (
 
 // unscheduled returns what pinned workers wait for that Kubernetes has found no node for: "; w-0 waits for Kubernetes node a, to which it
 // is pinned: it is cordoned".
-func unscheduled(pods []corev1.Pod, nodes []plans.KubeNode) string {
-	fits := map[string]plans.Fit{}
+func unscheduled(pods []corev1.Pod, nodes []nodesetplan.KubeNode) string {
+	fits := map[string]nodesetplan.Fit{}
 	for _, node := range nodes {
 		fits[node.Name] = node.Fit
 	}
@@ -48,13 +48,13 @@ func unscheduled(pods []corev1.Pod, nodes []plans.KubeNode) string {
 }
 
 // obstacle returns what keeps a worker from a Kubernetes node.
-func obstacle(fit plans.Fit) string {
+func obstacle(fit nodesetplan.Fit) string {
 	switch fit {
-	case plans.Fits:
+	case nodesetplan.Fits:
 		return "it is cordoned"
-	case plans.Belongs:
+	case nodesetplan.Belongs:
 		return "it is not ready, or is under memory, disk or PID pressure"
-	case plans.Starts:
+	case nodesetplan.Starts:
 		return "it has no room for the worker"
 	default:
 		return "it no longer matches the NodeSet"

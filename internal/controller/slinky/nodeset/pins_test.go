@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
 )
 
 func TestWhatWorkersWithPinsWaitFor(t *testing.T) {
@@ -28,7 +28,7 @@ func TestWhatWorkersWithPinsWaitFor(t *testing.T) {
 	scheduled.Status.Conditions[0].Status, scheduled.Status.Conditions[0].Reason = corev1.ConditionTrue, ""
 	leaving.DeletionTimestamp = &metav1.Time{}
 	verbose.Status.Conditions[0].Message = strings.Repeat("x", 600)
-	nodes := []plans.KubeNode{{Name: "a", Fit: plans.Fits}, {Name: "b", Fit: plans.Belongs}, {Name: "c", Fit: plans.Starts}}
+	nodes := []nodesetplan.KubeNode{{Name: "a", Fit: nodesetplan.Fits}, {Name: "b", Fit: nodesetplan.Belongs}, {Name: "c", Fit: nodesetplan.Starts}}
 	for _, tt := range []struct {
 		name string
 		pods []corev1.Pod

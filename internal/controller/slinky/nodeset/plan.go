@@ -5,19 +5,19 @@ package nodeset
 
 import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
 )
 
 // plan is what is to be done for a NodeSet.
 type plan struct {
 	reconcile.Plan
 	// history is what becomes of the ControllerRevisions, and revision the hash of the newest.
-	history  plans.History
+	history  nodesetplan.History
 	revision string
-	workers  plans.Plan
+	workers  nodesetplan.Plan
 	// desired is how many workers there are to be.
 	desired int32
 	// steps are what the status shows of the plan, planned is how many there are, and texts are what pods show, by name.
@@ -34,34 +34,34 @@ func decide(f facts) *plan {
 	}
 	if len(f.problems) > 0 {
 		p.Problems = f.problems
-		p.workers = plans.Make(f.workers)
+		p.workers = nodesetplan.Make(f.workers)
 		return p
 	}
-	p.Add(kube.Shared(renderworker.Service(n)))
+	p.Add(kube.Shared(slurmd.Service(n)))
 	if n.Spec.SSH.Enabled {
-		p.Add(renderworker.SSHConfig(f.input))
+		p.Add(slurmd.SSHConfig(f.input))
 		if !f.hostKeys { // looked for in the cache: a NodeSet is looked at with every change of a worker
-			secret, used := renderworker.HostKeys(f.input)
+			secret, used := slurmd.HostKeys(f.input)
 			p.Ensure(used, secret)
 		}
 	}
 	if n.DisruptionProtection() {
 		// From a budget of somebody else, such as slurm-operator, unwanted fields cannot be taken away.
-		p.Add(kube.Recreate(kube.Shared(renderworker.DisruptionBudget(n))))
+		p.Add(kube.Recreate(kube.Shared(slurmd.DisruptionBudget(n))))
 	} else {
-		p.Release = append(p.Release, renderworker.DisruptionBudget(n))
+		p.Release = append(p.Release, slurmd.DisruptionBudget(n))
 	}
-	renderworker.Ignore(n, &p.Output)
+	slurmd.Ignore(n, &p.Output)
 	p.history = history(f)
 	p.revision = p.history.Hash
-	p.workers = plans.Make(f.planned(p.revision))
+	p.workers = nodesetplan.Make(f.planned(p.revision))
 	p.desired = int32(p.workers.Desired) //nolint:gosec // a number of pods
 	tell(f, p)
 	return p
 }
 
 // planned returns what the plan for the workers is made from, once their revision is known.
-func (f facts) planned(revision string) plans.Input {
+func (f facts) planned(revision string) nodesetplan.Input {
 	in := f.workers
 	in.Revision = revision
 	return in

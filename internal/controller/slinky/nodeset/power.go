@@ -14,16 +14,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/link"
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // power returns what Slurm reports now of the nodes of a NodeSet that it powers up and down; nil where it does not. registration is the
 // digest of what its workers register with.
-func (r *reconciler) power(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, registration string) *plans.PowerSaving {
+func (r *reconciler) power(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, registration string) *nodesetplan.PowerSaving {
 	if !n.SavesPower() {
 		return nil
 	}
@@ -35,25 +35,25 @@ func (r *reconciler) power(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, registra
 }
 
 // savesPower returns what is known about a NodeSet while Slurm is silent.
-func savesPower(n *slinkyv1beta1.NodeSet) *plans.PowerSaving {
+func savesPower(n *slinkyv1beta1.NodeSet) *nodesetplan.PowerSaving {
 	before := n.Status.Desired
 	if n.Status.ObservedGeneration == 0 {
 		before = n.InitialWorkers()
 	}
-	return &plans.PowerSaving{Initial: int(n.InitialWorkers()), Before: int(min(before, n.Replicas()))}
+	return &nodesetplan.PowerSaving{Initial: int(n.InitialWorkers()), Before: int(min(before, n.Replicas()))}
 }
 
 // makesNodes is the first release of Slurm that makes nodes by REST. All releases from then on have the form of 26.05.5.
 const makesNodes = "25.11"
 
 // powerIn returns what a snapshot has on the nodes: of all possible ordinals, and of those that have pods.
-func powerIn(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, snapshot *link.Snapshot, registration string) *plans.PowerSaving {
+func powerIn(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, snapshot *link.Snapshot, registration string) *nodesetplan.PowerSaving {
 	saving := savesPower(n)
 	if saving.Asked = snapshot.Trust == link.Fresh; !saving.Asked {
 		return saving
 	}
 	saving.Makes = snapshot.Meta.Release >= makesNodes
-	saving.Nodes, saving.Names = map[int]plans.PowerNode{}, map[int]string{}
+	saving.Nodes, saving.Names = map[int]nodesetplan.PowerNode{}, map[int]string{}
 	for ordinal := range int(n.Replicas()) {
 		saving.Names[ordinal] = n.Hostname(ordinal)
 	}
@@ -66,9 +66,9 @@ func powerIn(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, snapshot *link.Snapsho
 			continue
 		}
 		comment, ours := node.ParseComment(found.Comment)
-		saving.Nodes[ordinal] = plans.PowerNode{
+		saving.Nodes[ordinal] = nodesetplan.PowerNode{
 			Name: name, State: snapshot.State(name), Reason: link.ReasonOf(found),
-			Reserved:  found.Reservation != "" && found.Reservation != plans.ReservationName(n.Name),
+			Reserved:  found.Reservation != "" && found.Reservation != nodesetplan.ReservationName(n.Name),
 			Described: found.Comment != "", Foreign: found.Comment != "" && !ours,
 			Registered: registeredWith(comment, registration),
 		}
@@ -111,7 +111,7 @@ func (r *reconciler) confirmPowerDown(ctx context.Context, s *scope) (again time
 		}
 		in := f.workers
 		in.PowerSaving = powerIn(n, f.pods, snapshot, f.registration)
-		confirmed = plans.Make(in).PowerDown
+		confirmed = nodesetplan.Make(in).PowerDown
 		return nil
 	})
 	plan.PowerDown = slices.DeleteFunc(slices.Clone(plan.PowerDown), func(pod string) bool { return !slices.Contains(confirmed, pod) })
@@ -121,7 +121,7 @@ func (r *reconciler) confirmPowerDown(ctx context.Context, s *scope) (again time
 // resume resumes nodes that are powered down, and which Slurm would not power up as they are. After a write, again is when to look again.
 func (r *reconciler) resume(ctx context.Context, s *scope) (again time.Time, err error) {
 	n, in := s.facts.set, s.facts.workers
-	names := plans.NodesToResume(in)
+	names := nodesetplan.NodesToResume(in)
 	l, ok := r.linkOf(n)
 	if len(names) == 0 || !ok {
 		return again, nil

@@ -19,11 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/link"
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
-	"github.com/coxswain-hpc/coxswain/internal/perkey"
-	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/perkey"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
@@ -49,7 +49,7 @@ func (r *reconciler) renew(ctx context.Context, s *scope) (again time.Time, err 
 		}
 		return again, nil
 	}
-	pod, err := renderworker.Pod(in, plan.Create[0], "") // all are alike in what they register with
+	pod, err := slurmd.Pod(in, plan.Create[0], "") // all are alike in what they register with
 	if err != nil {
 		return again, err
 	}
@@ -135,18 +135,18 @@ type renewals struct {
 
 // failed notes whether a deletion failed, and returns when to try it again; zero when new workers do not wait for it any more.
 func (r *renewals) failed(set types.NamespacedName, now time.Time, failed bool) (again time.Time) {
-	return r.decide(set, plans.Renewal{Now: now, Heard: true, Failed: failed})
+	return r.decide(set, nodesetplan.Renewal{Now: now, Heard: true, Failed: failed})
 }
 
 // trying notes that Slurm does not answer, and returns when to look again; zero when new workers do not wait for that any more.
 func (r *renewals) trying(set types.NamespacedName, now time.Time, reachable bool) (again time.Time) {
-	return r.decide(set, plans.Renewal{Now: now, Reachable: reachable})
+	return r.decide(set, nodesetplan.Renewal{Now: now, Reachable: reachable})
 }
 
-func (r *renewals) decide(set types.NamespacedName, facts plans.Renewal) (again time.Time) {
+func (r *renewals) decide(set types.NamespacedName, facts nodesetplan.Renewal) (again time.Time) {
 	r.since.Change(set, func(since *time.Time) bool {
 		facts.Since = *since
-		wait := plans.Renew(facts)
+		wait := nodesetplan.Renew(facts)
 		*since, again = wait.Since, wait.Again
 		return !since.IsZero()
 	})
@@ -155,10 +155,10 @@ func (r *renewals) decide(set types.NamespacedName, facts plans.Renewal) (again 
 
 // outdated returns the records that stand in the way of workers that are about to be made.
 func (r *reconciler) outdated(ctx context.Context, n *slinkyv1beta1.NodeSet, pod *corev1.Pod, snapshot *link.Snapshot, places []workerpod.Place) ([]string, error) {
-	var coming []plans.NewWorker
-	var records []plans.OrphanedNode
+	var coming []nodesetplan.NewWorker
+	var records []nodesetplan.OrphanedNode
 	for _, place := range places {
-		c := plans.NewWorker{Slurm: slurmName(n, pod, place), Node: place.Node}
+		c := nodesetplan.NewWorker{Slurm: slurmName(n, pod, place), Node: place.Node}
 		found, _ := snapshot.Node(c.Slurm)
 		if found == nil {
 			continue
@@ -179,7 +179,7 @@ func (r *reconciler) outdated(ctx context.Context, n *slinkyv1beta1.NodeSet, pod
 		return nil, nil
 	}
 	var failure error
-	outdated, held := plans.Outdated(records, coming, renderworker.Registration(pod), func(kubeNode string) bool {
+	outdated, held := nodesetplan.Outdated(records, coming, slurmd.Registration(pod), func(kubeNode string) bool {
 		gone, err := r.kubeNodeGone(ctx, kubeNode)
 		failure = errors.Join(failure, err)
 		return gone

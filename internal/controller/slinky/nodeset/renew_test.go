@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
 )
 
 func TestHowLongTheDeletionOfARecordIsTried(t *testing.T) {
@@ -21,9 +21,9 @@ func TestHowLongTheDeletionOfARecordIsTried(t *testing.T) {
 		failed bool
 		again  bool
 	}{
-		{0, true, true}, {plans.RecordDeleteRetryInterval, true, true}, {2 * plans.RecordDeleteRetryInterval, false, false}, // it was deleted
-		{plans.MaxRecordDeleteTime, true, true}, {2*plans.MaxRecordDeleteTime - plans.RecordDeleteRetryInterval, true, true}, {2 * plans.MaxRecordDeleteTime, true, false}, // the worker is made all the same
-		{2*plans.MaxRecordDeleteTime + plans.RecordDeleteRetryInterval, true, true}, // and another one later
+		{0, true, true}, {nodesetplan.RecordDeleteRetryInterval, true, true}, {2 * nodesetplan.RecordDeleteRetryInterval, false, false}, // it was deleted
+		{nodesetplan.MaxRecordDeleteTime, true, true}, {2*nodesetplan.MaxRecordDeleteTime - nodesetplan.RecordDeleteRetryInterval, true, true}, {2 * nodesetplan.MaxRecordDeleteTime, true, false}, // the worker is made all the same
+		{2*nodesetplan.MaxRecordDeleteTime + nodesetplan.RecordDeleteRetryInterval, true, true}, // and another one later
 	} {
 		if got := r.failed(set, now.Add(step.after), step.failed); !got.IsZero() != step.again {
 			t.Errorf("after %s: again is %s", step.after, got)
@@ -46,8 +46,8 @@ func TestHowLongSlurmIsWaitedForThatIsNotHeardOf(t *testing.T) {
 	}{
 		{0, false, false}, // a cluster that begins does not wait
 		{time.Second, true, true}, {20 * time.Second, false, true},
-		{plans.MaxRecordDeleteTime, false, true}, {plans.MaxRecordDeleteTime + time.Second, false, false}, // the worker is made all the same
-		{2 * plans.MaxRecordDeleteTime, true, true}, // Slurm was back, and is lost again
+		{nodesetplan.MaxRecordDeleteTime, false, true}, {nodesetplan.MaxRecordDeleteTime + time.Second, false, false}, // the worker is made all the same
+		{2 * nodesetplan.MaxRecordDeleteTime, true, true}, // Slurm was back, and is lost again
 	} {
 		if got := r.trying(set, now.Add(step.after), step.reachable); !got.IsZero() != step.again {
 			t.Errorf("after %s: again is %s", step.after, got)

@@ -7,18 +7,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	renderworker "github.com/coxswain-hpc/coxswain/internal/render/worker"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 func report(n *slinkyv1beta1.NodeSet, o reconcile.Outcome[facts, *plan, observation]) reconcile.Report {
 	f, p, s := o.Facts, o.Plan, &n.Status
 	s.ObservedGeneration, s.Desired = n.Generation, p.desired
-	s.Selector = metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: renderworker.Labels(n).Selector()})
+	s.Selector = metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: slurmd.Labels(n).Selector()})
 	s.Reservation = o.Seen.reservation
 	out := reconcile.Report{Conditions: o.Seen.conditions, Again: p.workers.Again}
 	if o.Seen.driven {
@@ -26,7 +26,7 @@ func report(n *slinkyv1beta1.NodeSet, o reconcile.Outcome[facts, *plan, observat
 		if p.history.Collisions > 0 {
 			s.CollisionCount = &p.history.Collisions
 		}
-		s.OrdinalToNode = plans.Pinned(f.workers.Pins)
+		s.OrdinalToNode = nodesetplan.Pinned(f.workers.Pins)
 		s.Plan, s.Planned = p.steps, p.planned
 		out.Problems = append(out.Problems, f.unfit...)
 		out.Again = workerpod.Sooner(p.workers.Again, o.Seen.again)

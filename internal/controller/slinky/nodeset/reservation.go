@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/link"
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
@@ -34,13 +34,13 @@ const maxHostListNodes = 100_000
 // again. It does not ask Slurm for NodeSets that never had one.
 func (r *reconciler) reserve(ctx context.Context, s *scope) (time.Time, error) {
 	n, seen := s.facts.set, s.seen
-	wanted := plans.MaintenanceOf(n)
+	wanted := nodesetplan.MaintenanceOf(n)
 	if s.plan.workers.Desired == 0 {
 		wanted = nil
 	}
 	known := meta.FindStatusCondition(n.Status.Conditions, slinkyv1beta1.ConditionReservationCreated) != nil
 	l, linked := r.linkOf(n)
-	var booking plans.ReservationPlan
+	var booking nodesetplan.ReservationPlan
 	switch held := controllerutil.ContainsFinalizer(n, slinkyv1beta1.FinalizerReservation); {
 	case wanted == nil && !held && !known:
 		return time.Time{}, nil
@@ -74,14 +74,14 @@ func (r *reconciler) reserve(ctx context.Context, s *scope) (time.Time, error) {
 }
 
 // book decides about the reservation and carries that out. A reservation that has to change is deleted and made in one go.
-func (r *reconciler) book(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link.Link, wanted *plans.Maintenance, workers hostlist.Set, seen *observation) (plans.ReservationPlan, error) {
-	name := plans.ReservationName(n.Name)
+func (r *reconciler) book(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link.Link, wanted *nodesetplan.Maintenance, workers hostlist.Set, seen *observation) (nodesetplan.ReservationPlan, error) {
+	name := nodesetplan.ReservationName(n.Name)
 	live, err := liveReservation(ctx, l, name)
 	if err != nil {
-		return plans.ReservationPlan{}, fmt.Errorf("looking for the reservation of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
+		return nodesetplan.ReservationPlan{}, fmt.Errorf("looking for the reservation of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
 	}
-	s := plans.ReservationInput{Now: r.Clock.Now(), Wanted: wanted, Asked: asked(seen), Nodes: workers, Live: live}
-	b := plans.PlanReservation(s)
+	s := nodesetplan.ReservationInput{Now: r.Clock.Now(), Wanted: wanted, Asked: asked(seen), Nodes: workers, Live: live}
+	b := nodesetplan.PlanReservation(s)
 	if b.Delete {
 		if err := l.DeleteReservation(ctx, name); err != nil {
 			return b, err
@@ -90,13 +90,13 @@ func (r *reconciler) book(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link
 		log.FromContext(ctx).Info("Deleted the maintenance reservation", "reservation", name, "why", b.Message)
 		r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "ReservationDeleted", "Reserve", "Deleted Slurm reservation %s: %s", name, b.Message)
 		s.Live = nil
-		b = plans.PlanReservation(s)
+		b = nodesetplan.PlanReservation(s)
 	}
 	switch {
 	case b.Create:
 		if !controllerutil.ContainsFinalizer(n, slinkyv1beta1.FinalizerReservation) {
 			// The reservation is made with the next reconcile, which this write causes.
-			return plans.ReservationPlan{Message: "the reservation is being made"}, r.finalizer(ctx, n, slinkyv1beta1.FinalizerReservation, controllerutil.AddFinalizer)
+			return nodesetplan.ReservationPlan{Message: "the reservation is being made"}, r.finalizer(ctx, n, slinkyv1beta1.FinalizerReservation, controllerutil.AddFinalizer)
 		}
 		v := rest.Reservation{Name: name, Start: wanted.Start, End: wanted.Start.Add(wanted.Duration), Nodes: b.Nodes.String(), Flags: wanted.Flags, Users: []string{slurmUser}}
 		if err := l.PutReservation(ctx, v); err != nil {
@@ -126,7 +126,7 @@ func (r *reconciler) leaveMaintenance(ctx context.Context, n *slinkyv1beta1.Node
 	if seen.reservation == nil {
 		return nil, nil
 	}
-	name := plans.ReservationName(n.Name)
+	name := nodesetplan.ReservationName(n.Name)
 	live, err := liveReservation(ctx, l, name)
 	if err != nil {
 		return nil, fmt.Errorf("looking for the reservation of NodeSet %s/%s: %w", n.Namespace, n.Name, err)
@@ -155,14 +155,14 @@ func (r *reconciler) leaveMaintenance(ctx context.Context, n *slinkyv1beta1.Node
 }
 
 // refusedBooking turns Slurm's refusal of a reservation into a message, so that it is not tried again until something changes.
-func refusedBooking(b plans.ReservationPlan, err error) (plans.ReservationPlan, error) {
+func refusedBooking(b nodesetplan.ReservationPlan, err error) (nodesetplan.ReservationPlan, error) {
 	if refusal, ok := errors.AsType[*rest.Error](err); ok && errors.Is(err, rest.Refused) {
-		return plans.ReservationPlan{Message: "Slurm refuses the reservation: " + refusal.Error()}, nil
+		return nodesetplan.ReservationPlan{Message: "Slurm refuses the reservation: " + refusal.Error()}, nil
 	}
 	return b, err
 }
 
-func liveReservation(ctx context.Context, l *link.Link, name string) (*plans.Reservation, error) {
+func liveReservation(ctx context.Context, l *link.Link, name string) (*nodesetplan.Reservation, error) {
 	all, err := l.Reservations(ctx)
 	if err != nil {
 		return nil, err
@@ -175,13 +175,13 @@ func liveReservation(ctx context.Context, l *link.Link, name string) (*plans.Res
 	if err != nil {
 		return nil, err
 	}
-	return &plans.Reservation{Start: all[i].Start, End: all[i].End, Nodes: nodes, Flags: all[i].Flags}, nil
+	return &nodesetplan.Reservation{Start: all[i].Start, End: all[i].End, Nodes: nodes, Flags: all[i].Flags}, nil
 }
 
 // asked returns what the reservation was made with.
-func asked(seen *observation) *plans.Maintenance {
+func asked(seen *observation) *nodesetplan.Maintenance {
 	if v := seen.reservation; v != nil {
-		return &plans.Maintenance{Start: v.StartTime.UTC(), Duration: v.Duration.Duration, Flags: v.Flags}
+		return &nodesetplan.Maintenance{Start: v.StartTime.UTC(), Duration: v.Duration.Duration, Flags: v.Flags}
 	}
 	return nil
 }
@@ -203,14 +203,14 @@ func (r *reconciler) finalizer(ctx context.Context, n *slinkyv1beta1.NodeSet, na
 // finalize waits for the workers of a NodeSet that is being deleted, and then deletes its reservation. It does not wait where Slurm cannot
 // be asked any more because the RestApi is gone.
 func (r *reconciler) finalize(ctx context.Context, n *slinkyv1beta1.NodeSet) (again time.Time, err error) {
-	r.wantJobs(n, nil, plans.Plan{}, r.Clock.Now())
+	r.wantJobs(n, nil, nodesetplan.Plan{}, r.Clock.Now())
 	if gone, again, err := r.depart(ctx, n); err != nil || !gone {
 		return again, err
 	}
 	if !controllerutil.ContainsFinalizer(n, slinkyv1beta1.FinalizerReservation) {
 		return time.Time{}, nil
 	}
-	name := plans.ReservationName(n.Name)
+	name := nodesetplan.ReservationName(n.Name)
 	if l, ok := r.linkOf(n); ok {
 		if l.Snapshot().Trust != link.Fresh {
 			return time.Time{}, nil // the NodeSet is woken when Slurm is trusted again

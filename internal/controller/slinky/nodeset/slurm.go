@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/link"
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
@@ -25,7 +25,7 @@ func (r *reconciler) linkOf(n *slinkyv1beta1.NodeSet) (*link.Link, bool) {
 
 // ask adds to the facts what Slurm reports now of the workers' nodes, and returns the names of those that it has. Without a fresh answer
 // everything stays Unknown.
-func (r *reconciler) ask(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts *plans.Input) (hostlist.Set, error) {
+func (r *reconciler) ask(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts *nodesetplan.Input) (hostlist.Set, error) {
 	registered := hostlist.SetOf()
 	facts.Lost, facts.JobsWantedSince = workerpod.Lost(n), r.interest.since(client.ObjectKeyFromObject(n))
 	l, ok := r.linkOf(n)
@@ -37,7 +37,7 @@ func (r *reconciler) ask(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []c
 		return registered, nil
 	}
 	facts.Asked, facts.Listed = snapshot.Taken, snapshot.Listed
-	reservation, missing := plans.ReservationName(n.Name), false
+	reservation, missing := nodesetplan.ReservationName(n.Name), false
 	for i := range pods {
 		name := workerpod.SlurmNode(&pods[i])
 		found, known := snapshot.Node(name)
@@ -64,7 +64,7 @@ func (r *reconciler) ask(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []c
 }
 
 // askOthers adds the workers of other NodeSets of the cluster to the facts.
-func (r *reconciler) askOthers(ctx context.Context, n *slinkyv1beta1.NodeSet, snapshot *link.Snapshot, facts *plans.Input) error {
+func (r *reconciler) askOthers(ctx context.Context, n *slinkyv1beta1.NodeSet, snapshot *link.Snapshot, facts *nodesetplan.Input) error {
 	all, err := workerpod.OfCluster(ctx, r.Client, n)
 	if err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
-	plans "github.com/coxswain-hpc/coxswain/internal/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -28,7 +28,7 @@ func tell(f facts, p *plan) {
 		}
 	}
 	name := func(place workerpod.Place) string { return place.PodName(f.set) }
-	steps, total := plans.Steps(f.planned(p.revision), p.workers, workerpod.DryRun(f.set), name, waiting)
+	steps, total := nodesetplan.Steps(f.planned(p.revision), p.workers, workerpod.DryRun(f.set), name, waiting)
 	p.planned, p.texts = int32(total), map[string]string{} //nolint:gosec // a number of pods
 	for _, s := range steps {
 		p.steps = append(p.steps, slinkyv1beta1.NodeSetStep{Pod: s.Pod, Action: string(s.Action), Cause: string(s.Cause), Message: s.Message})
@@ -58,7 +58,7 @@ func (r *reconciler) marks(pod *corev1.Pod, cause workerpod.Cause, text string) 
 // annotate writes on the pods what is going to happen to them, where that has changed and was not written with a mark. When a plan has more
 // steps than are shown, pods show them with their marks alone. Otherwise each step that is done would move others into what is shown, and a
 // pod that is written to cannot be deleted in the version that was decided about.
-func (r *reconciler) annotate(ctx context.Context, f facts, plan *plan, now plans.Plan) error {
+func (r *reconciler) annotate(ctx context.Context, f facts, plan *plan, now nodesetplan.Plan) error {
 	causes, told := now.Causes(f.workers.Pods), map[string]bool{}
 	for _, retirement := range now.Retire {
 		told[retirement.Pod] = true
@@ -66,7 +66,7 @@ func (r *reconciler) annotate(ctx context.Context, f facts, plan *plan, now plan
 	for _, name := range now.Unretire {
 		told[name] = true
 	}
-	whole := int(plan.planned) <= plans.MaxSteps
+	whole := int(plan.planned) <= nodesetplan.MaxSteps
 	var changed []*corev1.Pod
 	for i := range f.pods {
 		p := &f.pods[i]

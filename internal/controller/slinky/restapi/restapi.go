@@ -9,7 +9,8 @@ import (
 	"fmt"
 
 	"github.com/coxswain-hpc/coxswain/internal/kube"
-	"github.com/coxswain-hpc/coxswain/internal/reference"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
+	"github.com/coxswain-hpc/coxswain/internal/render/slurmrestd"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +26,6 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/render"
-	renderrestapi "github.com/coxswain-hpc/coxswain/internal/render/restapi"
 )
 
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=restapis;controllers;loginsets,verbs=get;list;watch
@@ -84,13 +84,13 @@ func references(a *slinkyv1beta1.RestApi) []string {
 
 // facts are what is known about a RestApi.
 type facts struct {
-	renderrestapi.Input
+	slurmrestd.Input
 	// problems are what is wrong with what it refers to.
 	problems problem.List
 }
 
 func (r *reconciler) gather(ctx context.Context, a *slinkyv1beta1.RestApi) (facts, error) {
-	f := facts{Input: renderrestapi.Input{RestAPI: a, Images: r.Images, OperatorNamespace: r.operatorNamespace}}
+	f := facts{Input: slurmrestd.Input{RestAPI: a, Images: r.Images, OperatorNamespace: r.operatorNamespace}}
 	var err error
 	f.Controller, err = r.Controller(ctx, a.Namespace, a.Spec.ControllerRef)
 	if err == nil {
@@ -110,7 +110,7 @@ func decide(f facts) *reconcile.Plan {
 	if len(f.problems) > 0 {
 		return &reconcile.Plan{Output: render.Output{Problems: f.problems}}
 	}
-	return &reconcile.Plan{Output: renderrestapi.Render(f.Input)}
+	return &reconcile.Plan{Output: slurmrestd.Render(f.Input)}
 }
 
 // connection returns the digest of the slurm.conf that the Controller has rendered, which the pods mount.
@@ -123,7 +123,7 @@ func (r *reconciler) connection(ctx context.Context, c *slinkyv1beta1.Controller
 		}
 		return "", fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
-	return renderrestapi.ConnectionDigest(config.Data["slurm.conf"]), nil
+	return slurmrestd.ConnectionDigest(config.Data["slurm.conf"]), nil
 }
 
 // observation is what runs of a RestApi.

@@ -11,7 +11,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/reference"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
+	"github.com/coxswain-hpc/coxswain/internal/render/jwt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,7 +27,6 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/render"
-	rendertoken "github.com/coxswain-hpc/coxswain/internal/render/token"
 	slurmtoken "github.com/coxswain-hpc/coxswain/internal/slurm/token"
 )
 
@@ -67,13 +67,13 @@ func references(t *slinkyv1beta1.Token) []string {
 
 // facts are what is known about a Token.
 type facts struct {
-	rendertoken.Input
+	jwt.Input
 	// problems are what is wrong with the key.
 	problems problem.List
 }
 
 func (r *reconciler) gather(ctx context.Context, t *slinkyv1beta1.Token) (facts, error) {
-	f := facts{Input: rendertoken.Input{Token: t, ID: string(uuid.NewUUID()), Now: r.Clock.Now()}}
+	f := facts{Input: jwt.Input{Token: t, ID: string(uuid.NewUUID()), Now: r.Clock.Now()}}
 	err := r.key(ctx, t, &f.Input)
 	if err == nil {
 		err = r.stored(ctx, t, &f.Input)
@@ -95,7 +95,7 @@ func decide(f facts) *plan {
 	if len(f.problems) > 0 {
 		return &plan{Plan: reconcile.Plan{Output: render.Output{Problems: f.problems}}}
 	}
-	out := rendertoken.Render(f.Input)
+	out := jwt.Render(f.Input)
 	return &plan{Plan: reconcile.Plan{Output: out.Output}, claims: out.Claims, again: out.Again}
 }
 
@@ -109,12 +109,12 @@ func report(t *slinkyv1beta1.Token, o reconcile.Outcome[facts, *plan, struct{}])
 	}
 	return reconcile.Report{
 		ReadyReason: slinkyv1beta1.ReasonTokenIssued, Again: o.Plan.again,
-		Parts: []kube.Part{{Name: "token", Ready: true, Message: rendertoken.Message(t, o.Plan.claims)}},
+		Parts: []kube.Part{{Name: "token", Ready: true, Message: jwt.Message(t, o.Plan.claims)}},
 	}
 }
 
 // key reads the key that signs, and checks in its Secret whether it may sign for this user.
-func (r *reconciler) key(ctx context.Context, t *slinkyv1beta1.Token, in *rendertoken.Input) error {
+func (r *reconciler) key(ctx context.Context, t *slinkyv1beta1.Token, in *jwt.Input) error {
 	path, ref := t.AuthJwtPath(), t.AuthJwtRef()
 	if ref == nil {
 		return problem.Errorf(path, slinkyv1beta1.ReasonInvalidSpec, "must be set")
@@ -144,7 +144,7 @@ func (r *reconciler) key(ctx context.Context, t *slinkyv1beta1.Token, in *render
 }
 
 // stored reads the token that is there. A Secret that is not ours is not in the cache, and is noticed when it would be written.
-func (r *reconciler) stored(ctx context.Context, t *slinkyv1beta1.Token, in *rendertoken.Input) error {
+func (r *reconciler) stored(ctx context.Context, t *slinkyv1beta1.Token, in *jwt.Input) error {
 	ref := t.TokenRef()
 	var secret corev1.Secret
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: t.Namespace, Name: ref.Name}, &secret)

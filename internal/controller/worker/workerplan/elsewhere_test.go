@@ -1,0 +1,33 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workerplan_test
+
+import (
+	"strings"
+	"testing"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
+)
+
+func TestAWorkerThatIsRegisteredUnderAnotherNameIsKept(t *testing.T) {
+	for _, protection := range []workerpod.Protection{workerpod.WhileBusy, workerpod.UntilDrained} {
+		got := workerplan.Next(workerplan.Worker{
+			Now: noon, Asked: noon, Listed: noon, Pod: aPod(1, scaledIn), Slurm: "w-1", Elsewhere: "ip-10-0-0-1", Known: node.No, Lost: node.No, Protection: protection,
+		})
+		if got.Delete || got.Protected != node.Yes || !strings.Contains(got.Message, "as node ip-10-0-0-1 rather than w-1") ||
+			len(got.Troubles) != 1 || got.Troubles[0].Reason != slinkyv1beta1.ReasonNodeNameMismatch {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+func TestAWorkerThatSlurmMayHaveForgottenKeepsTheProtectionThatItHas(t *testing.T) {
+	got := workerplan.Next(workerplan.Worker{Now: noon, Asked: noon, Listed: noon, Pod: aPod(1), Known: node.No, Lost: node.Yes, Protection: workerpod.WhileBusy})
+	if got.Protected != node.Unknown || got.Delete {
+		t.Errorf("%+v", got)
+	}
+}

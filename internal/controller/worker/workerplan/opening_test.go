@@ -1,0 +1,72 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workerplan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
+)
+
+func TestJobsAreLetOntoANodeAfterThePodSaysSo(t *testing.T) {
+	undrained := workerplan.Worker{
+		Now: noon, Asked: noon, Known: node.Yes, JobsKnown: node.Yes, Protection: workerpod.UntilDrained, Pod: aPod(1),
+		State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Hour)}, Host: workerplan.Host{Cordoned: node.No},
+	}
+	undrained.Pod.ReadySince = noon.Add(-time.Hour)
+	for name, test := range map[string]struct {
+		change            func(w *workerplan.Worker)
+		undrain, announce bool
+	}{
+		"nothing has been said":                 {func(*workerplan.Worker) {}, true, true},
+		"it has been said just now":             {func(w *workerplan.Worker) { w.Announced = noon.Add(-workerplan.AnnouncementTimeout / 2) }, true, false},
+		"it has been said too long ago":         {func(w *workerplan.Worker) { w.Announced = noon.Add(-workerplan.AnnouncementTimeout) }, true, true},
+		"the mark of the cordon goes first":     {func(w *workerplan.Worker) { w.NodeMarked = true }, false, true},
+		"the Kubernetes node is still cordoned": {func(w *workerplan.Worker) { w.Host.Cordoned = node.Yes }, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := undrained
+			test.change(&w)
+			if action := workerplan.Next(w); action.Undrain != test.undrain || action.Announce != test.announce {
+				t.Errorf("undrain %t, announce %t", action.Undrain, action.Announce)
+			}
+		})
+	}
+}
+
+func TestNoWorkerGoesWhileJobsMayBeLetOntoItsNode(t *testing.T) {
+	drained := workerplan.Worker{
+		Now: noon, Asked: noon, Known: node.Yes, JobsKnown: node.Yes, Protection: workerpod.UntilDrained, Pod: aPod(1), Lost: node.No,
+		State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Hour)},
+		Host: workerplan.Host{Cordoned: node.Yes}, OpeningUntil: noon.Add(time.Second),
+	}
+	drained.Pod.ReadySince = noon.Add(-time.Hour)
+	protected(&drained.Pod)
+	if action := workerplan.Next(drained); action.Protected != node.Unknown || !action.Again.Equal(drained.OpeningUntil) {
+		t.Errorf("a cordoned worker: protected %v, again at %s", action.Protected, action.Again)
+	}
+	scaledIn(&drained.Pod)
+	if action := workerplan.Next(drained); action.Delete || !action.Again.Equal(drained.OpeningUntil) {
+		t.Errorf("a retired worker is deleted, or looked at again at %s", action.Again)
+	}
+	drained.Now = drained.OpeningUntil
+	if action := workerplan.Next(drained); !action.Delete || action.Protected != node.No {
+		t.Errorf("in the end it is not deleted: %+v", action)
+	}
+}
+
+func FuzzParseOpening(f *testing.F) {
+	f.Add("2026-11-22T10:00:00.5Z 8fa91c")
+	f.Add("")
+	f.Add("true")
+	f.Fuzz(func(t *testing.T, text string) {
+		o := workerpod.ParseOpening(text)
+		if again := workerpod.ParseOpening(o.String()); !again.At.Equal(o.At) || again.By != o.By && !o.At.IsZero() {
+			t.Errorf("%q is %v, and that is %v", text, o, again)
+		}
+	})
+}
