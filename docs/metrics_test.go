@@ -72,7 +72,7 @@ func TestNobodyElseRegistersMetrics(t *testing.T) {
 func TestThePageOfTheExporterHasItsMetrics(t *testing.T) {
 	var out strings.Builder
 	for _, part := range []struct{ title, file string }{{"Of the cluster", "cluster.txt"}, {"Of the exporter", "own.txt"}} {
-		text, err := os.ReadFile(filepath.Join(root, "internal", "exporter", "testdata", part.file))
+		text, err := os.ReadFile(filepath.Join(root, "internal", "observe", "exporter", "testdata", part.file))
 		if err != nil {
 			t.Fatal(err)
 		}

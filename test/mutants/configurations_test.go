@@ -74,13 +74,13 @@ func configurations() []mutation {
 		},
 		{
 			name:   "each worker makes host keys of its own",
-			edits:  []edit{{"internal/render/slurmd/worker.go", "	addHostKeys(n, &out.Spec)\n", ""}},
+			edits:  []edit{{"internal/render/slurmd/pod.go", "	addHostKeys(n, &out.Spec)\n", ""}},
 			suite:  "internal/render/slurmd",
 			caught: "TestWhatAUserMountsTakesThePlaceOfWhatWorkersHave",
 		},
 		{
 			name:   "jobs have no more shared memory than a container runtime gives",
-			edits:  []edit{{"internal/render/slurmd/worker.go", "	addSharedMemory(&out.Spec)\n", ""}},
+			edits:  []edit{{"internal/render/slurmd/pod.go", "	addSharedMemory(&out.Spec)\n", ""}},
 			suite:  "internal/render/slurmd",
 			caught: "TestWhatAUserMountsTakesThePlaceOfWhatWorkersHave",
 		},

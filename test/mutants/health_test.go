@@ -142,7 +142,7 @@ func healths() []mutation {
 		},
 		{
 			name:   "a new run of a check forgets what the last one has drained",
-			edits:  []edit{{"internal/health/budget/brake.go", "\t\tset.letGo(by, nil)\n", ""}},
+			edits:  []edit{{"internal/health/budget/budget.go", "\t\tset.letGo(by, nil)\n", ""}},
 			suite:  "internal/health/budget",
 			caught: "TestADrainCountsUntilSlurmShowsIt",
 		},

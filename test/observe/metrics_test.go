@@ -134,7 +134,7 @@ func ofTheExporter(t *testing.T) (text []byte) {
 func everything(t *testing.T) known {
 	t.Helper()
 	k := known{}
-	k.text(t, read(t, filepath.Join("..", "..", "internal", "exporter", "testdata", "cluster.txt")))
+	k.text(t, read(t, filepath.Join("..", "..", "internal", "observe", "exporter", "testdata", "cluster.txt")))
 	k.text(t, ofTheExporter(t))
 	k.text(t, read(t, filepath.Join("testdata", "slurmctld.txt")))
 	k.describe(t, link.NewRegistry(link.Options{}))

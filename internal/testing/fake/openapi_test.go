@@ -265,7 +265,7 @@ func TestClientReadsWhatIsPublished(t *testing.T) {
 // decodedFields returns the keys in the switch of a decoder, with the reader's method that reads each.
 func decodedFields(t *testing.T, file, function string) map[string]string {
 	t.Helper()
-	parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../rest", file), nil, 0)
+	parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../../slurm/rest", file), nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

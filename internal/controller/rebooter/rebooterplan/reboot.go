@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reboot decides what the rebooter of one Kubernetes node does next: drain it, reboot it, let it back. It has no client and
+// Package rebooterplan decides what the rebooter of one Kubernetes node does next: drain it, reboot it, let it back. It has no client and
 // no clock. Others ask for a drain or a reboot by conditions of the Node, and the rebooter reports there how far it is.
 package rebooterplan
 

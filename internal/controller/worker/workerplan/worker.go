@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package worker decides what to do about one worker now: whether its Slurm node is drained and its pod protected from evictions. It also
+// Package workerplan decides what to do about one worker now: whether its Slurm node is drained and its pod protected from evictions. It also
 // decides what Slurm's record of it is to have, and whether the pod may be deleted. Next is a pure function of what was gathered.
 package workerplan
 

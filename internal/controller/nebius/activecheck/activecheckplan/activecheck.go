@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package activecheck decides about ActiveChecks: when one may run, which CronJob and Job it is made of, and what its Jobs report. For a
+// Package activecheckplan decides about ActiveChecks: when one may run, which CronJob and Job it is made of, and what its Jobs report. For a
 // check of type slurmJob it decides as well which Slurm jobs a Job stands for, and what follows their ends.
 //
 // A check is a CronJob of its name. So "kubectl create job --from=cronjob/NAME" runs one by hand. The run after creation is a Job

@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package powerstate changes which nodes NodeSetPowerStates want to run, and waits for such changes. Nodes are named as Slurm
+// Package powerstateplan changes which nodes NodeSetPowerStates want to run, and waits for such changes. Nodes are named as Slurm
 // names them to ResumeProgram and SuspendProgram: by a host list (slurm.conf(5)).
 package powerstateplan
 

@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeset decides which workers there are to be: which pods to make, and which to retire and why. Decisions are pure functions of
+// Package nodesetplan decides which workers there are to be: which pods to make, and which to retire and why. Decisions are pure functions of
 // what was gathered. Nothing here is destructive by itself: a retired worker is only marked, and deleted when Slurm reports that nothing
 // runs on it (package worker).
 package nodesetplan

@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controller renders a Controller: slurm.conf and slurmctld, or, for a slurmctld that runs elsewhere, the few
+// Package slurmctld renders a Controller: slurm.conf and slurmctld, or, for a slurmctld that runs elsewhere, the few
 // lines of slurm.conf that slurmrestd needs to find it.
 package slurmctld
 

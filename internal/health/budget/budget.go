@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package brake lets checks drain no more workers of a NodeSet at the same time than the operator may (--max-nodes-drained-by-checks).
+// Package budget lets checks drain no more workers of a NodeSet at the same time than the operator may (--max-nodes-drained-by-checks).
 // health.Brake decides. This package keeps what a decision needs beside Slurm's answers: which drains were allowed a moment ago, to any
 // check, so that Slurm does not show them yet. After a restart of the operator, Slurm's reasons alone show which nodes are out.
 package budget

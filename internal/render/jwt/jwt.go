@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package token decides about a Token: whether the token in its Secret is still good, until when, and what the Secret is
+// Package jwt decides about a Token: whether the token in its Secret is still good, until when, and what the Secret is
 // to hold. Time and randomness come in; a token that is good stays as it is.
 package jwt
 

@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package worker renders the workers of a NodeSet: one pod with slurmd for each Slurm node. It also renders what the workers
+// Package slurmd renders the workers of a NodeSet: one pod with slurmd for each Slurm node. It also renders what the workers
 // of all NodeSets of a cluster share: the headless Service that gives them host names, and the disruption budget.
 package slurmd
 

@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package loginset renders a LoginSet: pods with sshd and sackd, from which users submit jobs, behind a Service.
+// Package login renders a LoginSet: pods with sshd and sackd, from which users submit jobs, behind a Service.
 package login
 
 import (

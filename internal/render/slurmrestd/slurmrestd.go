@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package restapi renders a RestApi: slurmrestd behind a Service.
+// Package slurmrestd renders a RestApi: slurmrestd behind a Service.
 package slurmrestd
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package accounting renders an Accounting: slurmdbd, and the embedded database when the spec asks for one.
+// Package slurmdbd renders an Accounting: slurmdbd, and the embedded database when the spec asks for one.
 package slurmdbd
 
 import (
