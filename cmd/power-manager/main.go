@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/powerstate/powerstateplan"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/powerstate/powerrequest"
 )
 
 // namespaceFile is where a pod finds the namespace of its service account.
@@ -89,19 +89,19 @@ func run(ctx context.Context, args []string, output io.Writer, connect func() (c
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	log := slog.New(slog.NewJSONHandler(output, nil)).With("command", command)
-	nodes, err := powerstateplan.Find(ctx, powerstateplan.Nodes{Client: api, Namespace: o.namespace, Log: log, Every: 2 * time.Second}, o.nodes)
+	nodes, err := powerrequest.Find(ctx, powerrequest.Nodes{Client: api, Namespace: o.namespace, Log: log, Every: 2 * time.Second}, o.nodes)
 	if err != nil {
 		return err
 	}
 	switch command {
 	case "resume":
-		return nodes.Change(ctx, powerstateplan.Resume)
+		return nodes.Change(ctx, powerrequest.Resume)
 	case "suspend":
-		return nodes.Change(ctx, powerstateplan.Suspend)
+		return nodes.Change(ctx, powerrequest.Suspend)
 	case "wait-added":
-		return nodes.Wait(ctx, powerstateplan.Resume)
+		return nodes.Wait(ctx, powerrequest.Resume)
 	default: // parse knows no other
-		return nodes.Wait(ctx, powerstateplan.Suspend)
+		return nodes.Wait(ctx, powerrequest.Suspend)
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/powerstate/powerstateplan"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/powerstate/powerrequest"
 	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
@@ -197,11 +197,11 @@ func TestPowerManagerIsHeard(t *testing.T) {
 		return nil
 	})
 	var said bytes.Buffer
-	request := func(list string, change powerstateplan.Change) {
+	request := func(list string, change powerrequest.Change) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		nodes, err := powerstateplan.Find(ctx, powerstateplan.Nodes{
+		nodes, err := powerrequest.Find(ctx, powerrequest.Nodes{
 			Client: a.User, Namespace: a.Namespace, Log: slog.New(slog.NewTextHandler(&said, nil)), Every: 10 * time.Millisecond,
 		}, list)
 		if err != nil {
@@ -214,9 +214,9 @@ func TestPowerManagerIsHeard(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	request("burst-[1-2]", powerstateplan.Resume)
+	request("burst-[1-2]", powerrequest.Resume)
 	a.showsNodes("012")
-	request("burst-[0-1]", powerstateplan.Suspend)
+	request("burst-[0-1]", powerrequest.Suspend)
 	a.showsNodes("2")
 }
 

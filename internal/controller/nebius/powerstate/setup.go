@@ -23,7 +23,7 @@ import (
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/powerstate/powerstateplan"
+	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/powerstate/powerrequest"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
@@ -109,7 +109,7 @@ func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change lin
 	if change.Node == link.Slurmctld {
 		return
 	}
-	set, _, isWorker := powerstateplan.Worker(change.Node)
+	set, _, isWorker := powerrequest.Worker(change.Node)
 	if change.Node != "" && !isWorker {
 		return
 	}

@@ -1,6 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package powerstateplan decides what becomes of the requests for nodes in spec.activeNodes of a NodeSetPowerState.
 package powerstateplan
 
 import (

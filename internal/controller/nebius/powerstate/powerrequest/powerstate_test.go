@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package powerstateplan
+package powerrequest
 
 import (
 	"bytes"

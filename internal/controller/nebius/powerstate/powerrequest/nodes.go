@@ -1,9 +1,9 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package powerstateplan changes which nodes NodeSetPowerStates want to run, and waits for such changes. Nodes are named as Slurm
+// Package powerrequest changes which nodes NodeSetPowerStates want to run, and waits for such changes. Nodes are named as Slurm
 // names them to ResumeProgram and SuspendProgram: by a host list (slurm.conf(5)).
-package powerstateplan
+package powerrequest
 
 import (
 	"fmt"
