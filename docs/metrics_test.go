@@ -58,7 +58,7 @@ func TestNobodyElseRegistersMetrics(t *testing.T) {
 		}
 		if defines.MatchString(text) {
 			count++
-			if !strings.HasPrefix(path, "internal/slurm/link/") && path != "internal/controller/slinky/nodeset/metrics.go" && !strings.HasPrefix(path, "internal/observe/exporter/") {
+			if !strings.HasPrefix(path, "internal/slurm/link/") && path != "internal/controller/slinky/nodeset/report.go" && !strings.HasPrefix(path, "internal/observe/exporter/") {
 				t.Errorf("%s defines metrics; let TestThePageOfMetricsIsThatOfTheCollectors describe them", path)
 			}
 		}

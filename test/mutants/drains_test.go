@@ -63,13 +63,13 @@ func drains() []mutation {
 		},
 		{
 			name:   "the link leaves a drain that the comment notes",
-			edits:  []edit{{"internal/slurm/link/held.go", `ok && c.noted && comment.Notes(ReasonOf(n))`, `ok && c.delete && comment.Notes(ReasonOf(n))`}},
+			edits:  []edit{{"internal/slurm/link/write.go", `ok && c.noted && comment.Notes(ReasonOf(n))`, `ok && c.delete && comment.Notes(ReasonOf(n))`}},
 			suite:  "internal/slurm/link",
 			caught: "TestADrainThatTheCommentNotesIsEnded",
 		},
 		{
 			name:   "the link ends any drain that the comment notes",
-			edits:  []edit{{"internal/slurm/link/held.go", `ok && c.noted && comment.Notes(ReasonOf(n))`, `ok && comment.Notes(ReasonOf(n))`}},
+			edits:  []edit{{"internal/slurm/link/write.go", `ok && c.noted && comment.Notes(ReasonOf(n))`, `ok && comment.Notes(ReasonOf(n))`}},
 			suite:  "internal/slurm/link",
 			caught: "TestADrainThatTheCommentNotesIsEnded",
 		},

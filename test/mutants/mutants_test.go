@@ -160,8 +160,8 @@ func ours() []mutation {
 		{
 			name: "a silent slurmrestd stalls the NodeSets of all clusters",
 			edits: []edit{
-				{"internal/controller/slinky/nodeset/slurm_calls.go", `slurmCallTimeout = 5 * time.Second`, `slurmCallTimeout = 5 * time.Minute`},
-				{"internal/controller/slinky/nodeset/slurm_calls.go", `if !r.calls.Enter(cluster, 1) {`, `if !r.calls.Enter(cluster, 1) && cluster.Name == "" {`},
+				{"internal/controller/slinky/nodeset/calls.go", `slurmCallTimeout = 5 * time.Second`, `slurmCallTimeout = 5 * time.Minute`},
+				{"internal/controller/slinky/nodeset/calls.go", `if !r.calls.Enter(cluster, 1) {`, `if !r.calls.Enter(cluster, 1) && cluster.Name == "" {`},
 			},
 			caught: "TestOneSilentClusterStarvesNoOther",
 		},
@@ -225,7 +225,7 @@ func ours() []mutation {
 		},
 		{
 			name:   "a worker takes the Slurm node of another one over",
-			edits:  []edit{{"internal/controller/slinky/nodeset/namesakes.go", "pods[i].Name != pod.Name && (", "pods[i].Name == pod.Name && ("}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/names.go", "pods[i].Name != pod.Name && (", "pods[i].Name == pod.Name && ("}},
 			suite:  "test/integration/nodeset",
 			caught: "TestNoWorkerTakesTheNameOfAnotherOne",
 		},

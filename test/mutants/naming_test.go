@@ -14,7 +14,7 @@ func naming() []mutation {
 		},
 		{
 			name:   "the engine deletes a record without a word to who writes the configuration",
-			edits:  []edit{{"internal/controller/slinky/nodeset/renew.go", `return maintained, l.Renew(ctx, names)`, `return maintained, l.Forget(ctx, names)`}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/records.go", `return maintained, l.Renew(ctx, names)`, `return maintained, l.Forget(ctx, names)`}},
 			caught: "TestNoEditEndsAJobThatNamesAWorkerThatIsReplaced",
 		},
 		{

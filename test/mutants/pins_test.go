@@ -32,7 +32,7 @@ func pins() []mutation {
 		},
 		{
 			name:   "nobody learns for which Kubernetes node a pinned worker waits",
-			edits:  []edit{{"internal/controller/slinky/nodeset/pins.go", `case p.Node != "":`, `case p.Node == "none":`}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/nodes.go", `case p.Node != "":`, `case p.Node == "none":`}},
 			suite:  "internal/controller/slinky/nodeset",
 			caught: "TestWhatWorkersWithPinsWaitFor",
 		},

@@ -26,7 +26,7 @@ func records() []mutation {
 		},
 		{
 			name:   "a worker that nobody owns any more loses its Slurm node to a new one",
-			edits:  []edit{{"internal/controller/slinky/nodeset/namesakes.go", `(owner == nil || owner.UID != n.UID)`, `owner != nil && owner.UID != n.UID`}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/names.go", `(owner == nil || owner.UID != n.UID)`, `owner != nil && owner.UID != n.UID`}},
 			suite:  "internal/controller/slinky/nodeset",
 			caught: "TestANameIsTakenUntilTheWorkerIsGone",
 		},
@@ -74,18 +74,18 @@ func records() []mutation {
 		},
 		{
 			name:   "an operator that has just started makes workers before it has heard of their records",
-			edits:  []edit{{"internal/controller/slinky/nodeset/renew.go", `plan.Create = nil // the`, `// the`}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/records.go", `plan.Create = nil // the`, `// the`}},
 			caught: "TestFaults/rolling_update_with_jobs/crash",
 		},
 		{
 			name:   "what an administrator has just said about a node is overwritten",
-			edits:  []edit{{"internal/slurm/link/held.go", "if said != nil && c.overrides(said) {", "if said != nil && c.overrides(said) && name == \"\" {"}},
+			edits:  []edit{{"internal/slurm/link/write.go", "if said != nil && c.overrides(said) {", "if said != nil && c.overrides(said) && name == \"\" {"}},
 			suite:  "internal/slurm/link",
 			caught: "TestWhatSomebodyElseHasJustSaidIsKept",
 		},
 		{
 			name:   "what an administrator has just said about a node is overwritten when lists are long, because only those are asked for",
-			edits:  []edit{{"internal/slurm/link/held.go", "const maxSingleQueries = 2", "const maxSingleQueries = 0"}},
+			edits:  []edit{{"internal/slurm/link/write.go", "const maxSingleQueries = 2", "const maxSingleQueries = 0"}},
 			suite:  "internal/slurm/link",
 			caught: "TestAFewNodesAreAskedAboutWithoutAList",
 		},

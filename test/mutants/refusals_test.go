@@ -8,25 +8,25 @@ func refusals() []mutation {
 	return []mutation{
 		{
 			name:   "a worker goes without its claim",
-			edits:  []edit{{"internal/controller/slinky/nodeset/execute.go", "now.Sparing(refused.stay)", "now.Sparing(nil)"}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/drive.go", "now.Sparing(refused.stay)", "now.Sparing(nil)"}},
 			suite:  "test/integration/nodeset",
 			caught: "TestAClaimThatMayNotBeChangedKeepsItsWorkerAndNoOther",
 		},
 		{
 			name:   "a claim is looked at again only when something else happens",
-			edits:  []edit{{"internal/controller/slinky/nodeset/execute.go", "return refused.again, errors.Join(", "return time.Time{}, errors.Join("}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/drive.go", "return refused.again, errors.Join(", "return time.Time{}, errors.Join("}},
 			suite:  "internal/controller/slinky/nodeset",
 			caught: "TestAClaimThatMayNotBeChangedIsAProblemAndTriedAgainEachMinute",
 		},
 		{
 			name:   "a claim that was refused is asked for in each pass",
-			edits:  []edit{{"internal/controller/slinky/nodeset/claim_refusals.go", "return now.Before(c.until) && c", "return now.IsZero() && c"}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/claims.go", "return now.Before(c.until) && c", "return now.IsZero() && c"}},
 			suite:  "internal/controller/slinky/nodeset",
 			caught: "TestAClaimThatMayNotBeChangedIsAProblemAndTriedAgainEachMinute",
 		},
 		{
 			name:   "a refused claim that somebody has changed waits for its minute",
-			edits:  []edit{{"internal/controller/slinky/nodeset/claim_refusals.go", " && c.version == claim.ResourceVersion", ""}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/claims.go", " && c.version == claim.ResourceVersion", ""}},
 			suite:  "internal/controller/slinky/nodeset",
 			caught: "TestARefusedClaimIsTriedAgainAtOnceWhenItOrItsOwnerIsAnother",
 		},

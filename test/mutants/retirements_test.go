@@ -81,7 +81,7 @@ func retirements() []mutation {
 		},
 		{
 			name:   "records of a NodeSet that is gone stay in Slurm for ever",
-			edits:  []edit{{"internal/controller/slinky/nodeset/departed_nodes.go", "if err != nil || len(unnamed) == 0 {", "if err != nil || len(unnamed) > 0 {"}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/departure.go", "if err != nil || len(unnamed) == 0 {", "if err != nil || len(unnamed) > 0 {"}},
 			suite:  "test/integration/nodeset",
 			caught: "TestTheWorkersOfANodeSetThatIsBeingDeletedAreDrained",
 		},

@@ -8,13 +8,13 @@ func waits() []mutation {
 	return []mutation{
 		{
 			name:   "100,000 states of jobs are asked for to count those of a partition",
-			edits:  []edit{{"internal/slurm/link/leavingjobs.go", "jobs > maxJobsCounted", "jobs < 0"}},
+			edits:  []edit{{"internal/slurm/link/leaving.go", "jobs > maxJobsCounted", "jobs < 0"}},
 			suite:  "internal/slurm/link",
 			caught: "TestMoreJobsThanAreCountedCostNothingElseThanTheirNumber/24.11.5",
 		},
 		{
 			name:   "the jobs of a partition are not counted in a cluster with more than 500",
-			edits:  []edit{{"internal/slurm/link/leavingjobs.go", "maxJobsCounted = 3000", "maxJobsCounted = 500"}},
+			edits:  []edit{{"internal/slurm/link/leaving.go", "maxJobsCounted = 3000", "maxJobsCounted = 500"}},
 			suite:  "internal/slurm/link",
 			caught: "TestThousandsOfJobsAreCountedInTurns/26.05.5",
 		},
@@ -26,25 +26,25 @@ func waits() []mutation {
 		},
 		{
 			name:   "jobs that have ended are read to count those of a partition",
-			edits:  []edit{{"internal/slurm/link/leavingjobs.go", "return !rest.Finished(s.State)", "return len(s.State) > 0"}},
+			edits:  []edit{{"internal/slurm/link/leaving.go", "return !rest.Finished(s.State)", "return len(s.State) > 0"}},
 			suite:  "internal/slurm/link",
 			caught: "TestJobsThatHaveEndedAreNotReadForACount/24.11.5",
 		},
 		{
 			name:   "numbers of jobs are told as all of them while records are missing",
-			edits:  []edit{{"internal/slurm/link/leavingjobs.go", "AtLeast: known.Missing > 0", "AtLeast: false"}},
+			edits:  []edit{{"internal/slurm/link/leaving.go", "AtLeast: known.Missing > 0", "AtLeast: false"}},
 			suite:  "internal/slurm/link",
 			caught: "TestHowManyJobsAreReadForACount/24.11.5",
 		},
 		{
 			name:   "a Controller is woken by each count of jobs",
-			edits:  []edit{{"internal/slurm/link/leavingjobs.go", "current && !reflect.DeepEqual(j.answer, answer)", "current && (true || reflect.DeepEqual(j.answer, answer))"}},
+			edits:  []edit{{"internal/slurm/link/leaving.go", "current && !reflect.DeepEqual(j.answer, answer)", "current && (true || reflect.DeepEqual(j.answer, answer))"}},
 			suite:  "internal/slurm/link",
 			caught: "TestTheJobsThatNeedAPartitionAreCountedByKind/26.05.5",
 		},
 		{
 			name:   "jobs are told as they were before Slurm went away",
-			edits:  []edit{{"internal/slurm/link/leavingjobs.go", "l.needs.view.snapshot().Trust != Fresh", "l.needs.answer.Of == nil && false"}},
+			edits:  []edit{{"internal/slurm/link/leaving.go", "l.needs.view.snapshot().Trust != Fresh", "l.needs.answer.Of == nil && false"}},
 			suite:  "internal/slurm/link",
 			caught: "TestTheJobsThatNeedAPartitionAreCountedByKind/24.11.5",
 		},

@@ -6,10 +6,13 @@ package link
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
@@ -145,4 +148,132 @@ func (f *jobFollower) keep(jobs *jobTable, boundExceeded string) {
 		}
 		return &next
 	})
+}
+
+// Followed is the Node of a Change about the jobs that a caller follows. No node has that name.
+const Followed = "/followed"
+
+// A followedJobs has the states of the jobs whose end a caller waits for. It asks after polls of the nodes, while one of the jobs has
+// not ended.
+type followedJobs struct {
+	connection *connection
+	view       *view
+	load       *loadLimit
+	publish    func(nodes ...string)
+	wake       // the states can be asked for
+
+	mu     sync.Mutex
+	wanted map[string][]int64 // numbers of jobs by who follows them
+	known  map[int64]jobFact
+}
+
+// jobFact is Slurm's answer about a job. A job that Slurm does not have has no state.
+type jobFact struct {
+	state  []string
+	exists node.Answer
+}
+
+// over reports whether Slurm's answer about the job is final.
+func (f jobFact) over() bool {
+	return f.exists == node.No || f.exists == node.Yes && rest.Finished(f.state)
+}
+
+func newFollowedJobs(connection *connection, view *view, load *loadLimit, publish func(nodes ...string)) *followedJobs {
+	return &followedJobs{
+		connection: connection, view: view, load: load, publish: publish, wake: newWake(),
+		wanted: map[string][]int64{}, known: map[int64]jobFact{},
+	}
+}
+
+// FollowJobs sets the jobs whose end a caller waits for, by their numbers. It takes the place of what the same caller followed before.
+// While one of the jobs has not ended, their states are asked for. When one has changed, subscribers get a Change of Followed.
+func (l *Link) FollowJobs(who string, ids ...int64) { l.followed.follow(who, ids) }
+
+// JobState returns the state of a job that a caller follows, and whether Slurm has it. It is Unknown until Slurm has answered. No is
+// the answer for a job that slurmctld has forgotten, or never had.
+func (l *Link) JobState(id int64) (state []string, exists node.Answer) {
+	l.followed.mu.Lock()
+	defer l.followed.mu.Unlock()
+	fact := l.followed.known[id]
+	return slices.Clone(fact.state), fact.exists
+}
+
+func (f *followedJobs) follow(who string, ids []int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if slices.Equal(f.wanted[who], ids) {
+		return
+	}
+	if len(ids) == 0 {
+		delete(f.wanted, who)
+	} else {
+		f.wanted[who] = slices.Clone(ids)
+	}
+	all := f.all()
+	maps.DeleteFunc(f.known, func(id int64, _ jobFact) bool { return !all[id] })
+	f.poke()
+}
+
+// all are the jobs that anybody follows. The caller holds the mutex.
+func (f *followedJobs) all() map[int64]bool {
+	all := map[int64]bool{}
+	for _, ids := range f.wanted {
+		for _, id := range ids {
+			all[id] = true
+		}
+	}
+	return all
+}
+
+// open are the jobs whose state may still change.
+func (f *followedJobs) open() map[int64]bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	open := f.all()
+	maps.DeleteFunc(open, func(id int64, _ bool) bool { return f.known[id].over() })
+	return open
+}
+
+// run asks for the states after polls of the nodes until the context ends.
+func (f *followedJobs) run(ctx context.Context) { f.wake.run(ctx, f.poll) }
+
+// poll asks for the states, if a job is open and the limit allows it. What failed is asked for again after the next poll of the
+// nodes. A job that is not in the answer counts as forgotten only while the nodes are Fresh.
+func (f *followedJobs) poll(ctx context.Context) {
+	asked := f.view.now()
+	open := f.open()
+	if len(open) == 0 || f.view.stored().Trust != Fresh || f.load.wait(asked, aboutJobs, true) > 0 {
+		return
+	}
+	client := f.connection.get()
+	states, err := client.StatesOfJobs(ctx, slices.Sorted(maps.Keys(open)))
+	f.load.take(f.view.now(), aboutJobs, f.connection.lastWork(listJobs))
+	if err != nil || client != f.connection.get() {
+		return
+	}
+	if f.note(open, states) {
+		f.publish(Followed)
+	}
+}
+
+// note keeps what was answered about jobs, and reports whether anything of it is new.
+func (f *followedJobs) note(asked map[int64]bool, states []rest.JobState) (changed bool) {
+	found := make(map[int64]jobFact, len(states))
+	for _, s := range states {
+		found[s.ID] = jobFact{s.State, node.Yes}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := f.all()
+	for id := range asked {
+		fact, there := found[id]
+		if !there {
+			fact.exists = node.No
+		}
+		old := f.known[id]
+		if all[id] && (old.exists != fact.exists || !slices.Equal(old.state, fact.state)) {
+			f.known[id], changed = fact, true
+		}
+	}
+	return changed
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -138,4 +139,99 @@ func (r *reconciler) stays(ctx context.Context, n *slinkyv1beta1.NodeSet) (bool,
 
 func refTo(pod *corev1.Pod) kube.Ref {
 	return kube.Ref{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}
+}
+
+// maxConfigs bounds how many sshd_configs are kept. Forgetting one costs a read.
+const maxConfigs = 256
+
+// configOf is a version of a ConfigMap that a NodeSet names, and the key in it.
+type configOf struct {
+	set          types.UID
+	version, key string
+}
+
+// sshdConfig returns the sshd_config that the spec names; empty for none. A NodeSet is looked at with every change of a worker: the
+// ConfigMap is read again only when it has changed.
+func (r *reconciler) sshdConfig(ctx context.Context, n *slinkyv1beta1.NodeSet) (string, error) {
+	ref := n.Spec.SSH.SshdConfigRef
+	if !n.Spec.SSH.Enabled || ref == nil {
+		return "", nil
+	}
+	version, err := r.ConfigMapVersion(ctx, n.Namespace, ref.Name)
+	if err != nil {
+		return "", err
+	}
+	of := configOf{set: n.UID, version: version, key: ref.Key}
+	if known, ok := r.configs.Get(of); ok && version != "" {
+		if text, ok := known.(string); ok {
+			return text, nil
+		}
+	}
+	text, err := r.ConfigMapValue(ctx, n.Namespace, *ref, "spec.ssh.sshdConfigRef")
+	if err != nil {
+		return "", err
+	}
+	r.configs.Add(of, text)
+	return text, nil
+}
+
+// hasHostKeys reports whether there is a Secret with the host keys of the workers' sshd. It looks only at the name: the kubelet reports
+// missing keys.
+func (r *reconciler) hasHostKeys(ctx context.Context, n *slinkyv1beta1.NodeSet) (bool, error) {
+	if !n.Spec.SSH.Enabled {
+		return false, nil
+	}
+	version, err := r.SecretVersion(ctx, n.Namespace, n.SSHHostKeysName())
+	return version != "", err
+}
+
+// maxDigests bounds the number of pairs of Secrets whose digests are kept. Forgetting one costs two reads.
+const maxDigests = 1024
+
+// madeOf are the versions of the Secrets that a digest was made from.
+type madeOf struct {
+	set          types.UID
+	key, file    string
+	keyIs, value string
+}
+
+// sssd returns the digest of the sssd.conf that the spec names. It may hold a password, so its digest is sealed. A NodeSet is looked at
+// with every change of a worker: Secrets are read again only when one of them has changed.
+func (r *reconciler) sssd(ctx context.Context, n *slinkyv1beta1.NodeSet, c *slinkyv1beta1.Controller) (string, error) {
+	ref := n.Spec.SSH.SssdConfRef
+	if !n.Spec.SSH.Enabled || ref == nil || ref.Name == "" {
+		return "", nil
+	}
+	of, err := r.versions(ctx, n, c)
+	if err != nil {
+		return "", err
+	}
+	if known, ok := r.sealed.Get(of); ok && of.keyIs != "" && of.value != "" {
+		if digest, ok := known.(string); ok {
+			return digest, nil
+		}
+	}
+	seal, _, err := r.SlurmKey(ctx, n.Namespace, *c.AuthSlurmRef(), "spec.controllerRef")
+	if err != nil {
+		return "", err
+	}
+	value, err := r.SecretValue(ctx, n.Namespace, *ref, "spec.ssh.sssdConfRef")
+	if err != nil {
+		return "", err
+	}
+	digest := label.Seal(seal, map[string][]byte{ref.Key: value})
+	r.sealed.Add(of, digest)
+	return digest, nil
+}
+
+// versions returns the versions in the cache of metadata. A Secret that is read after that is the same or a newer one, and then an event of
+// it follows.
+func (r *reconciler) versions(ctx context.Context, n *slinkyv1beta1.NodeSet, c *slinkyv1beta1.Controller) (of madeOf, err error) {
+	key, file := c.AuthSlurmRef(), n.Spec.SSH.SssdConfRef
+	of = madeOf{set: n.UID, key: key.Key, file: file.Key}
+	if of.keyIs, err = r.SecretVersion(ctx, n.Namespace, key.Name); err != nil {
+		return of, err
+	}
+	of.value, err = r.SecretVersion(ctx, n.Namespace, file.Name)
+	return of, err
 }

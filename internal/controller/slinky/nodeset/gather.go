@@ -8,9 +8,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
@@ -18,8 +21,11 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/health/budget"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/perkey"
 	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -158,4 +164,116 @@ func (r *reconciler) gatherSpec(ctx context.Context, f *facts) error {
 	}
 	w.MaxUnavailable = maxUnavailable(n, w.Desired())
 	return nil
+}
+
+// linkOf returns the link to the Slurm cluster that the workers belong to, if there is one.
+func (r *reconciler) linkOf(n *slinkyv1beta1.NodeSet) (*link.Link, bool) {
+	return r.links.Get(link.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name})
+}
+
+// ask adds to the facts what Slurm reports now of the workers' nodes, and returns the names of those that it has. Without a fresh answer
+// everything stays Unknown.
+func (r *reconciler) ask(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts *nodesetplan.Input) (hostlist.Set, error) {
+	registered := hostlist.SetOf()
+	facts.Lost, facts.JobsWantedSince = workerpod.Lost(n), r.interest.since(client.ObjectKeyFromObject(n))
+	l, ok := r.linkOf(n)
+	if !ok {
+		return registered, nil
+	}
+	snapshot := l.Snapshot()
+	if snapshot.Trust != link.Fresh {
+		return registered, nil
+	}
+	facts.Asked, facts.Listed = snapshot.Taken, snapshot.Listed
+	reservation, missing := nodesetplan.ReservationName(n.Name), false
+	for i := range pods {
+		name := workerpod.SlurmNode(&pods[i])
+		found, known := snapshot.Node(name)
+		facts.Pods[i].Registered, facts.Pods[i].Forgotten = known, snapshot.Forgotten(name)
+		if found == nil {
+			missing = missing || facts.Pods[i].Ready
+			facts.Pods[i].Elsewhere = workerpod.Elsewhere(&pods[i], snapshot)
+			continue
+		}
+		registered.Add(name)
+		// The pod's conditions follow a moment later, and never on a pod that is deleted.
+		if busy := snapshot.State(name).Busy(); busy != node.Unknown {
+			facts.Pods[i].Busy = busy == node.Yes
+		}
+		if end, known := snapshot.LastEnd(name); known == node.Yes {
+			facts.Pods[i].Deadline, facts.Pods[i].DeadlineKnown = end, true
+		}
+		facts.Pods[i].Maintained = node.AnswerOf(found.Reservation == reservation).And(snapshot.State(name).InMaintenance())
+	}
+	if !missing {
+		return registered, nil
+	}
+	return registered, r.askOthers(ctx, n, snapshot, facts)
+}
+
+// askOthers adds the workers of other NodeSets of the cluster to the facts.
+func (r *reconciler) askOthers(ctx context.Context, n *slinkyv1beta1.NodeSet, snapshot *link.Snapshot, facts *nodesetplan.Input) error {
+	all, err := workerpod.OfCluster(ctx, r.Client, n)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if p := &all[i]; !metav1.IsControlledBy(p, n) {
+			facts.Others = append(facts.Others, workerpod.Seen(p, snapshot))
+		}
+	}
+	return nil
+}
+
+// jobInterest is which NodeSets wait to hear when jobs end. It may be lost: then they ask, and wait, anew.
+type jobInterest struct {
+	of perkey.Memory[types.NamespacedName, interestedIn]
+}
+
+// interestedIn is the Slurm nodes about whose jobs one NodeSet waits to hear.
+type interestedIn struct {
+	link  link.Key
+	since time.Time
+	nodes hostlist.Set
+}
+
+// since returns since when a NodeSet asks; zero when it does not.
+func (a *jobInterest) since(set types.NamespacedName) time.Time {
+	return a.of.Get(set).since
+}
+
+// about returns the NodeSets that asked about what changed.
+func (a *jobInterest) about(change link.Change) []types.NamespacedName {
+	var out []types.NamespacedName
+	for set, q := range a.of.All() {
+		if q.link == change.Link && q.nodes.Contains(change.Node) {
+			out = append(out, set)
+		}
+	}
+	return out
+}
+
+// wantJobs has the link ask for the jobs of the workers that the plan names, and for no others.
+func (r *reconciler) wantJobs(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, plan nodesetplan.Plan, now time.Time) {
+	key := client.ObjectKeyFromObject(n)
+	who := "NodeSet " + key.String()
+	cluster := link.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name}
+	named := hostlist.SetOf(plan.WantJobs...)
+	var nodes []string
+	for i := range pods {
+		if named.Contains(pods[i].Name) {
+			nodes = append(nodes, workerpod.SlurmNode(&pods[i]))
+		}
+	}
+	asked := false
+	r.interest.of.Change(key, func(q *interestedIn) bool {
+		if asked = !q.since.IsZero(); !asked {
+			q.since = now
+		}
+		q.link, q.nodes = cluster, hostlist.SetOf(nodes...)
+		return len(nodes) > 0
+	})
+	if l, ok := r.links.Get(cluster); ok && (asked || len(nodes) > 0) {
+		l.WantJobs(who, nodes...)
+	}
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/perkey"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -83,4 +85,30 @@ func (r *reconciler) rememberLeaving(ctx context.Context, n *slinkyv1beta1.NodeS
 	}
 	_, err = r.Applier.PatchStatus(ctx, before, n)
 	return plan.Again, reconcile.IgnoreGone(err)
+}
+
+// absences remember since when Slurm, whenever it was asked, did not have the nodes of workers. No object has these times: the times on
+// pods are from other clocks. All of it may be lost; then the absence is watched for longer.
+type absences struct {
+	since perkey.Memory[types.UID, map[string]time.Time] // by NodeSet and pod
+}
+
+// recall notes what Slurm reports now of the workers of a NodeSet, and fills in what was seen before.
+func (a *absences) recall(set types.UID, facts *nodesetplan.Input) {
+	a.since.Change(set, func(absent *map[string]time.Time) bool {
+		now := map[string]time.Time{}
+		for i := range facts.Pods {
+			p := &facts.Pods[i]
+			if p.Registered != node.No || !p.Ready {
+				continue
+			}
+			since, known := (*absent)[p.Name]
+			if !known {
+				since = facts.Asked
+			}
+			p.Absent, now[p.Name] = since, since
+		}
+		*absent = now
+		return len(now) > 0
+	})
 }

@@ -4,12 +4,21 @@
 package nodeset
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/health/budget"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
@@ -43,4 +52,41 @@ func outOfService(pods []corev1.Pod) []slinkyv1beta1.NodeSetOutOfService {
 		out = append(out, *g)
 	}
 	return out
+}
+
+// brakeChanges wakes the NodeSets whose workers begin or cease to wait for the brake.
+func (r *reconciler) brakeChanges() source.Source {
+	return source.Func(func(_ context.Context, queue reconcile.Queue) error {
+		r.brakes.Notify(func(set types.NamespacedName) { queue.Add(ctrl.Request{NamespacedName: set}) })
+		return nil
+	})
+}
+
+// drainsPaused reports which workers wait until checks may take more out of service: by a condition, which a NodeSet without such workers
+// never has, and by one event when the waiting begins.
+func drainsPaused(n *slinkyv1beta1.NodeSet, b budget.Status, out *reconcile.Report) {
+	before := meta.FindStatusCondition(n.Status.Conditions, slinkyv1beta1.ConditionDrainsByChecksPaused)
+	if !b.Known || len(b.Waiting) == 0 && before == nil {
+		return
+	}
+	if len(b.Waiting) == 0 {
+		out.Say(slinkyv1beta1.ConditionDrainsByChecksPaused, metav1.ConditionFalse, slinkyv1beta1.ReasonWithinLimit, "no worker waits to be drained by a check")
+		return
+	}
+	text := fmt.Sprintf("checks have taken %d of %d workers out of service, and --max-nodes-drained-by-checks allows %d; %d more wait to be taken out: %s",
+		b.Out, b.Workers, b.Limit, len(b.Waiting), shortened(hostlist.Compress(b.Waiting)))
+	out.Say(slinkyv1beta1.ConditionDrainsByChecksPaused, metav1.ConditionTrue, slinkyv1beta1.ReasonLimitReached, text)
+	if before == nil || before.Status != metav1.ConditionTrue {
+		out.Events = append(out.Events, reconcile.Event{
+			Type: corev1.EventTypeWarning, Reason: slinkyv1beta1.ConditionDrainsByChecksPaused, Action: "Brake", Note: text,
+		})
+	}
+}
+
+// shortened returns a host list cut to fit into a status.
+func shortened(list string) string {
+	if len(list) > maxOutOfServiceNodes {
+		return list[:maxOutOfServiceNodes-3] + "..."
+	}
+	return list
 }

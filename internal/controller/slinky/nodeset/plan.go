@@ -9,6 +9,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // plan is what is to be done for a NodeSet.
@@ -65,4 +66,11 @@ func (f facts) planned(revision string) nodesetplan.Input {
 	in := f.workers
 	in.Revision = revision
 	return in
+}
+
+// bornProtected reports whether workers are made with the protect label: a job may start as soon as slurmd has registered. Without a
+// RestApi nothing would ever take the label off.
+func (r *reconciler) bornProtected(n *slinkyv1beta1.NodeSet) bool {
+	_, ok := r.linkOf(n)
+	return ok && workerpod.ProtectionOf(n) == workerpod.UntilDrained
 }

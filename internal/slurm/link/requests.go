@@ -5,12 +5,30 @@ package link
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
+
+// Slurm's words for requests to power a node up and down.
+const (
+	powerUp   = "POWER_UP"
+	powerDown = "POWER_DOWN"
+)
+
+// PowerUp has Slurm power nodes up; nodes that are up stay up.
+func (w *writer) PowerUp(ctx context.Context, nodes []string) Failures {
+	return w.submit(ctx, w.states, nodes, updating(rest.NodeUpdate{State: powerUp}))
+}
+
+// PowerDown has Slurm power nodes down as soon as their jobs have ended. It ends drains, so that a node which somebody else has drained
+// or set down stays as it is, with ErrHeld.
+func (w *writer) PowerDown(ctx context.Context, nodes []string) Failures {
+	return w.submit(ctx, w.states, nodes, updating(rest.NodeUpdate{State: powerDown}))
+}
 
 // Hardware asks for the machine in the record of a node.
 func (w *writer) Hardware(ctx context.Context, node string) (rest.Hardware, error) {
@@ -44,4 +62,22 @@ func (w *writer) Describe(ctx context.Context, comments map[string]string) Failu
 	}
 	w.nodes.poke()
 	return failures
+}
+
+// Reservations asks Slurm for all reservations. They are few, and asked for when they are needed.
+func (l *Link) Reservations(ctx context.Context) ([]rest.Reservation, error) {
+	return l.connection.get().Reservations(ctx)
+}
+
+// PutReservation makes a reservation, or changes the one of that name. Slurm before 25.05 refuses.
+func (l *Link) PutReservation(ctx context.Context, r rest.Reservation) error {
+	return l.connection.get().PutReservation(ctx, r)
+}
+
+// DeleteReservation deletes a reservation; it succeeds if there is none.
+func (l *Link) DeleteReservation(ctx context.Context, name string) error {
+	if err := l.connection.get().DeleteReservation(ctx, name); !errors.Is(err, rest.Absent) {
+		return err
+	}
+	return nil
 }
