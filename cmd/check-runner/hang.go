@@ -55,7 +55,7 @@ func guarded(ctx context.Context, in invocation, o options, checkContext passive
 	case <-patience.C: // it waits for the jail
 	}
 	counter := passivecheck.Counter{Context: checkContext}
-	fmt.Fprintln(in.Stderr, "check-runner:", errors.Join(errHangs, runner.Count(o.root, counter), runner.TellPod(o.root, counter, errHangs)))
+	fmt.Fprintln(in.Stderr, "check-runner:", errors.Join(errHangs, runner.Count(o.root, counter), runner.WriteToPodLog(o.root, counter, errHangs)))
 	return 0
 }
 

@@ -117,7 +117,7 @@ func inContext(ctx context.Context, in invocation, o options, checkContext passi
 	m, openErr := machine.Open(machine.Options{Root: o.root, Jail: o.jail, Environment: o.environment(in.Environment), Context: checkContext, Job: job, Now: in.Now})
 	if openErr != nil {
 		counter := passivecheck.Counter{Context: checkContext}
-		fmt.Fprintln(in.Stderr, "check-runner:", errors.Join(openErr, runner.Count(o.root, counter), runner.TellPod(o.root, counter, openErr)))
+		fmt.Fprintln(in.Stderr, "check-runner:", errors.Join(openErr, runner.Count(o.root, counter), runner.WriteToPodLog(o.root, counter, openErr)))
 		return 0
 	}
 	defer func() { _ = m.Close() }()

@@ -122,7 +122,7 @@ func whatSlurmSays(p *corev1.Pod) string {
 	}
 	var states []string
 	for _, kind := range node.AllConditions() {
-		if state := strings.TrimPrefix(kind, node.ConditionPrefix); workerpod.Says(p, state) {
+		if state := strings.TrimPrefix(kind, node.ConditionPrefix); workerpod.ShowsState(p, state) {
 			states = append(states, state)
 		}
 	}
@@ -139,7 +139,7 @@ func whyNoJobs(p *corev1.Pod) string {
 	takes := false
 	for _, kind := range node.AllConditions() {
 		switch state := strings.TrimPrefix(kind, node.ConditionPrefix); {
-		case !workerpod.Says(p, state) || state == "Completing":
+		case !workerpod.ShowsState(p, state) || state == "Completing":
 		case state == "Idle" || state == "Allocated" || state == "Mixed":
 			takes = true
 		default:

@@ -63,7 +63,7 @@ type Storage struct {
 	Full node.Answer
 	// Percent is how much of the limit was used when it became full, in steps of five, so that one text is about many nodes.
 	Percent int
-	// Waits is true if the brake does not let the worker be drained for it now.
+	// Waits is true if the disruption budget does not let the worker be drained for it now.
 	Waits bool
 	// Resume is the lower threshold in percent.
 	Resume float64

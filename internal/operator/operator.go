@@ -169,11 +169,11 @@ func running(links *link.Registry, metrics prometheus.Registerer, others ...prom
 }
 
 // measuring measures the ephemeral storage of workers while the manager leads, if that is asked for.
-func measuring(mgr ctrl.Manager, links *link.Registry, brakes *budget.Brakes, o *podstorage.Options) (*podstorage.Meter, error) {
+func measuring(mgr ctrl.Manager, links *link.Registry, budgets *budget.Budgets, o *podstorage.Options) (*podstorage.Meter, error) {
 	if o == nil {
 		return nil, nil //nolint:nilnil // a nil Meter knows nothing
 	}
-	meter, err := podstorage.New(mgr.GetConfig(), *o, mgr.GetClient(), mgr.GetClient(), links, brakes, clock.RealClock{})
+	meter, err := podstorage.New(mgr.GetConfig(), *o, mgr.GetClient(), mgr.GetClient(), links, budgets, clock.RealClock{})
 	if err != nil {
 		return nil, err
 	}
@@ -184,8 +184,8 @@ func measuring(mgr ctrl.Manager, links *link.Registry, brakes *budget.Brakes, o 
 }
 
 func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cache, definitions kube.Definitions, o Options) error {
-	links, brakes := link.NewRegistry(o.Links), budget.New(o.DrainLimit, clock.RealClock{})
-	if err := mgr.Add(running(links, o.Metrics, nodeset.Metrics(mgr.GetClient(), brakes))); err != nil {
+	links, budgets := link.NewRegistry(o.Links), budget.New(o.DrainLimit, clock.RealClock{})
+	if err := mgr.Add(running(links, o.Metrics, nodeset.Metrics(mgr.GetClient(), budgets))); err != nil {
 		return fmt.Errorf("adding the links to Slurm: %w", err)
 	}
 	if o.StatusPage {
@@ -198,7 +198,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 			return err
 		}
 	}
-	meter, err := measuring(mgr, links, brakes, o.Storage)
+	meter, err := measuring(mgr, links, budgets, o.Storage)
 	if err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 		"loginset":         {func(b reconcile.Base) error { return loginset.Setup(mgr, b) }},
 		"nodeconfigurator": {func(b reconcile.Base) error { return nodeconfigurator.Setup(mgr, b) }},
 		"nodeset": {
-			func(b reconcile.Base) error { return nodeset.Setup(mgr, b, links, brakes) },
+			func(b reconcile.Base) error { return nodeset.Setup(mgr, b, links, budgets) },
 			func(b reconcile.Base) error {
 				return worker.Setup(ctx, mgr, b, links, o.PropagatedNodeConditions, o.Health, meter)
 			},
@@ -244,7 +244,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 			},
 			func(b reconcile.Base) error { return nebiusnodeset.Setup(ctx, mgr, b) },
 			func(b reconcile.Base) error { return powerstate.Setup(mgr, b, links) },
-			func(b reconcile.Base) error { return activecheck.Setup(mgr, b, links, brakes) },
+			func(b reconcile.Base) error { return activecheck.Setup(mgr, b, links, budgets) },
 			func(b reconcile.Base) error { return notserved.Setup(mgr, b) },
 		},
 		"token": {func(b reconcile.Base) error { return token.Setup(mgr, b) }},

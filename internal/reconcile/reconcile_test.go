@@ -269,7 +269,7 @@ func TestAReportIsWrittenAndDropsWhatNoLongerApplies(t *testing.T) {
 		Parts: []kube.Part{{Name: "slurmrestd", Reason: "PodsNotReady", Message: "0 of 1"}}, Again: again,
 		Events: []Event{{Type: corev1.EventTypeWarning, Reason: "Lost", Action: "Observe", Note: "it is gone"}},
 	}
-	report.Say("Mine", metav1.ConditionTrue, "Because", "it is")
+	report.SetCondition("Mine", metav1.ConditionTrue, "Because", "it is")
 	w.kind.Report = func(*slinkyv1beta1.RestApi, Outcome[int, *Plan, string]) Report { return report }
 	if result := w.pass(); result.RequeueAfter != time.Minute {
 		t.Errorf("looked at again after %s", result.RequeueAfter)

@@ -55,8 +55,8 @@ type Event struct {
 	Reason, Action, Note string
 }
 
-// Say adds a condition.
-func (r *Report) Say(kind string, status metav1.ConditionStatus, reason, message string) {
+// SetCondition adds a condition.
+func (r *Report) SetCondition(kind string, status metav1.ConditionStatus, reason, message string) {
 	r.Conditions = append(r.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message})
 }
 

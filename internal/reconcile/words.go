@@ -53,8 +53,8 @@ func Ended(statuses []corev1.ContainerStatus, container string) string {
 
 func isLineEnd(r rune) bool { return r == '\n' || r == '\r' }
 
-// Tell adds the last words of a container of the selected pods to a part that is not ready.
-func (b *Base) Tell(ctx context.Context, part *kube.Part, namespace string, selector client.MatchingLabels, container string) error {
+// AppendLastWords adds the last words of a container of the selected pods to a part that is not ready.
+func (b *Base) AppendLastWords(ctx context.Context, part *kube.Part, namespace string, selector client.MatchingLabels, container string) error {
 	if part.Ready {
 		return nil
 	}

@@ -28,7 +28,7 @@ func Facts(p *corev1.Pod) Pod {
 		Retired:     Cause(p.Annotations[slinkyv1beta1.AnnotationRetired]),
 		Protected:   p.Labels[slinkyv1beta1.LabelPodProtect] == "true",
 		Cordoned:    p.Annotations[slinkyv1beta1.AnnotationPodCordon] == "true",
-		Busy:        Says(p, "Allocated") || Says(p, "Mixed") || Says(p, "Completing"),
+		Busy:        ShowsState(p, "Allocated") || ShowsState(p, "Mixed") || ShowsState(p, "Completing"),
 		Created:     p.CreationTimestamp.Time,
 	}
 	if !out.Daemon {

@@ -66,8 +66,8 @@ type Pod struct {
 	Created       time.Time
 	// Absent is since when Slurm, whenever it was asked, did not have its node; zero when it has, or it is not known.
 	Absent time.Time
-	// Elsewhere is the Slurm node that its slurmd has registered as, if that is not the expected one.
-	Elsewhere string
+	// RegisteredAs is the Slurm node that its slurmd has registered as, if that is not the expected one.
+	RegisteredAs string
 	// Registered answers whether Slurm has its node, and Maintained whether that is in the maintenance of a ScheduledUpdate. Both are Unknown
 	// unless Slurm has just answered, and where nobody needs to know.
 	Registered node.Answer
@@ -83,7 +83,7 @@ func Kept(all []Pod) node.Answer {
 	registered, missing := 0, 0
 	for _, p := range all {
 		switch {
-		case p.Registered == node.Yes, p.Elsewhere != "":
+		case p.Registered == node.Yes, p.RegisteredAs != "":
 			registered++
 		case p.Registered == node.No && p.Was && p.Phase == "Running" && !p.Terminating:
 			missing++

@@ -26,11 +26,11 @@ type Slurm interface {
 	Forgotten(name string) bool
 }
 
-// Elsewhere returns the Slurm node that the slurmd of a pod has registered as, when Slurm does not have the expected one; empty when there
+// RegisteredAs returns the Slurm node that the slurmd of a pod has registered as, when Slurm does not have the expected one; empty when there
 // is none. It has the pod's address, or the host name that only this pod has, and is not another worker's. A host network has the host
 // names of machines, which need not be those of Kubernetes nodes. In its own network a pod registers by another name when its image or
 // spec.slurmd.args sets one.
-func Elsewhere(p *corev1.Pod, slurm Slurm) string {
+func RegisteredAs(p *corev1.Pod, slurm Slurm) string {
 	if p.Status.PodIP == "" {
 		return ""
 	}
@@ -53,7 +53,7 @@ func Seen(p *corev1.Pod, slurm Slurm) Pod {
 	_, facts.Registered = slurm.Node(name)
 	facts.Forgotten = slurm.Forgotten(name)
 	if facts.Registered == node.No {
-		facts.Elsewhere = Elsewhere(p, slurm)
+		facts.RegisteredAs = RegisteredAs(p, slurm)
 	}
 	return facts
 }

@@ -47,7 +47,7 @@ func TestUnderWhichNameAWorkerHasRegistered(t *testing.T) {
 			if tt.node.Address == "" {
 				tt.node.Address = "10.0.0.1"
 			}
-			if got := Elsewhere(pod, link.NewSnapshot(time.Now(), link.Fresh, tt.node)); got != tt.want {
+			if got := RegisteredAs(pod, link.NewSnapshot(time.Now(), link.Fresh, tt.node)); got != tt.want {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
 		})

@@ -14,8 +14,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// Says reports whether the pod shows this state by Slurm's last answer about the worker's node; see node.AllConditions.
-func Says(p *corev1.Pod, state string) bool {
+// ShowsState reports whether the pod shows this state by Slurm's last answer about the worker's node; see node.AllConditions.
+func ShowsState(p *corev1.Pod, state string) bool {
 	c := Condition(p, corev1.PodConditionType(node.ConditionPrefix+state))
 	return c != nil && c.Status == corev1.ConditionTrue
 }

@@ -70,7 +70,7 @@ func failedCheck(w *world) {
 	}
 }
 
-// stormOfChecks is a check that fails on all workers. The brake lets two of them go. When these are repaired, a later run finds the third.
+// stormOfChecks is a check that fails on all workers. The disruption budget lets two of them go. When these are repaired, a later run finds the third.
 func stormOfChecks(w *world) {
 	job := w.slurm.Submit(fake.Job{NodeList: []string{"worker-2"}, CPUs: 1, Duration: 4 * time.Minute})
 	for _, name := range []string{"worker-0", "worker-1", "worker-2"} {
@@ -86,7 +86,7 @@ func stormOfChecks(w *world) {
 	w.sleep(time.Minute)
 	w.expectUsersJob(job)
 	w.expectRun("gpu-later")
-	remove[nebiusv1alpha1.ActiveCheck](w, "gpu") // which may wait for the brake until its next run
+	remove[nebiusv1alpha1.ActiveCheck](w, "gpu") // which may wait for the disruption budget until its next run
 }
 
 // checkScript returns what the script of a check does on a node. Where it fails it takes longer, so that it ends after the others.
@@ -164,7 +164,7 @@ func (w *world) out() (names []string) {
 // expectOut checks which workers are out of service for checks, unless a fault may have changed that.
 func (w *world) expectOut(want ...string) {
 	if got := w.out(); w.undisturbed() && !slices.Equal(got, want) {
-		w.fail("the brake lets as many go as may", "%v are out of service, want %v", got, want)
+		w.fail("the disruption budget lets as many go as may", "%v are out of service, want %v", got, want)
 	}
 }
 
@@ -176,10 +176,10 @@ func (w *world) expectNoneOut() {
 	}
 }
 
-// judgeBrake checks that checks never take more workers out of service than they may, whatever becomes of the answer to a write.
-func (w *world) judgeBrake(c call) {
+// judgeDrainBudget checks that checks never take more workers out of service than they may, whatever becomes of the answer to a write.
+func (w *world) judgeDrainBudget(c call) {
 	if out, limit := w.out(), w.limit.Of(len(w.slurm.Names())); len(out) > limit {
-		w.fail("the brake is never exceeded", "%s: %v are out of service for checks, and %d may be", c.label(), out, limit)
+		w.fail("the disruption budget is never exceeded", "%s: %v are out of service for checks, and %d may be", c.label(), out, limit)
 	}
 }
 

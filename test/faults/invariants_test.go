@@ -32,7 +32,7 @@ func (w *world) judge(c call) (after func(call)) {
 		foreign := w.judgeSlurm(c)
 		return func(c call) {
 			foreign(c)
-			w.judgeBrake(c)
+			w.judgeDrainBudget(c)
 		}
 	case c.method == http.MethodDelete && resource == "pods" || subresource == "eviction":
 		return w.judgeDeletion(name)

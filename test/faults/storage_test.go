@@ -57,7 +57,7 @@ func (s *storage) silence(silent bool) {
 	s.silent = silent
 }
 
-// stormOfDisks is that all workers use nearly all of their ephemeral storage at once, while a job runs. The brake lets two of them go. When
+// stormOfDisks is that all workers use nearly all of their ephemeral storage at once, while a job runs. The disruption budget lets two of them go. When
 // these are back the others follow, and in the end all are back.
 func stormOfDisks(w *world) {
 	all := []string{"w-0", "w-1", "w-2", "w-3"}
@@ -75,11 +75,11 @@ func stormOfDisks(w *world) {
 	w.expectUsersJob(job)
 }
 
-// expectPaused checks what the NodeSet shows about the brake, unless a fault may have changed that.
+// expectPaused checks what the NodeSet shows about the disruption budget, unless a fault may have changed that.
 func (w *world) expectPaused(want bool) {
 	n, _ := get[slinkyv1beta1.NodeSet](w, "w")
 	if w.undisturbed() && meta.IsStatusConditionTrue(n.Status.Conditions, slinkyv1beta1.ConditionDrainsByChecksPaused) != want {
-		w.fail("who waits for the brake is told", "%+v, want %t", n.Status.Conditions, want)
+		w.fail("who waits for the disruption budget is told", "%+v, want %t", n.Status.Conditions, want)
 	}
 }
 

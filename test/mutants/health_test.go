@@ -131,13 +131,13 @@ func healths() []mutation {
 			caught: "TestAJobIsNotOverBeforeItIsNotedHowItsSlurmJobsEnded",
 		},
 		{
-			name:   "a failed check drains without asking the brake",
-			edits:  []edit{{"internal/controller/nebius/activecheck/brake.go", `if slices.Contains(may.Wait, n.Node) {`, `if slices.Contains(may.Wait, n.Node) && set.Name == "" {`}},
+			name:   "a failed check drains without asking the disruption budget",
+			edits:  []edit{{"internal/controller/nebius/activecheck/budget.go", `if slices.Contains(may.Wait, n.Node) {`, `if slices.Contains(may.Wait, n.Node) && set.Name == "" {`}},
 			caught: "TestFaults/storm_of_failed_checks/none",
 		},
 		{
-			name:   "a full disk drains without asking the brake",
-			edits:  []edit{{"internal/health/podstorage/brake.go", `is.Waits = is.Full == node.Yes && !may[workerpod.SlurmNode(p)]`, `is.Waits = may[workerpod.SlurmNode(p)] && false`}},
+			name:   "a full disk drains without asking the disruption budget",
+			edits:  []edit{{"internal/health/podstorage/budget.go", `is.Waits = is.Full == node.Yes && !may[workerpod.SlurmNode(p)]`, `is.Waits = may[workerpod.SlurmNode(p)] && false`}},
 			caught: "TestFaults/storm_of_full_disks/none",
 		},
 		{

@@ -103,7 +103,7 @@ func theirs() []mutation {
 			edits: []edit{
 				{"internal/slurm/link/snapshot.go", `if now.Sub(s.lostSince) < suspectTimeout {`, `if now.Before(s.lostSince) {`},
 				{"internal/controller/worker/workerplan/absence.go", `When: func(f *facts) bool { return !f.Settled() }`, `When: func(*facts) bool { return false }`},
-				{"internal/controller/worker/workerplan/absence.go", `When: func(f *facts) bool { return f.Lost == node.No }`, `When: func(*facts) bool { return true }`},
+				{"internal/controller/worker/workerplan/absence.go", `When: func(f *facts) bool { return f.SlurmStateLost == node.No }`, `When: func(*facts) bool { return true }`},
 				{"internal/controller/worker/workerplan/end.go", `When: func(f *facts) bool { return f.Pod.Retired == "" },`, `When: func(f *facts) bool { return f.Pod.Retired == "" && !f.Pod.Ready },`},
 				{"internal/controller/worker/gather.go", `case workerpod.Lost(s.set), w.Pod.Was && snapshot.Forgotten(s.node):`, `case false:`},
 			},

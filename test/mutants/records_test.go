@@ -32,7 +32,7 @@ func records() []mutation {
 		},
 		{
 			name:   "a worker that has registered by another name is made anew",
-			edits:  []edit{{"internal/controller/slinky/nodeset/nodesetplan/repair.go", `When: func(f *repairFacts) bool { return f.Elsewhere != "" },`, `When: func(f *repairFacts) bool { return f.Elsewhere == "none" },`}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/nodesetplan/repair.go", `When: func(f *repairFacts) bool { return f.RegisteredAs != "" },`, `When: func(f *repairFacts) bool { return f.RegisteredAs == "none" },`}},
 			suite:  "internal/controller/slinky/nodeset/nodesetplan",
 			caught: "TestAMismatchOfNamesAloneTakesNoWorker",
 		},
@@ -44,7 +44,7 @@ func records() []mutation {
 		},
 		{
 			name:   "the machine of a worker that has registered by another name is rebooted under its jobs",
-			edits:  []edit{{"internal/controller/kubernetesnode/gather.go", `workerpod.Elsewhere(pod, snapshot) != "" {`, `workerpod.Elsewhere(pod, snapshot) == "none" {`}},
+			edits:  []edit{{"internal/controller/kubernetesnode/gather.go", `workerpod.RegisteredAs(pod, snapshot) != "" {`, `workerpod.RegisteredAs(pod, snapshot) == "none" {`}},
 			suite:  "internal/controller/kubernetesnode",
 			caught: "TestAWorkerThatIsRegisteredUnderAnotherNameIsNotKnownToBeFree",
 		},
@@ -68,7 +68,7 @@ func records() []mutation {
 		},
 		{
 			name:   "the record of a worker that registers with something else stays",
-			edits:  []edit{{"internal/controller/slinky/nodeset/drive.go", "\t\tr.renew,\n", ""}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/drive.go", "\t\tr.renewRecords,\n", ""}},
 			suite:  "test/integration/worker",
 			caught: "TestWhatAWorkerRegistersWithChanges",
 		},

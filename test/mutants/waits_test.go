@@ -62,7 +62,7 @@ func waits() []mutation {
 		},
 		{
 			name:   "each job that ends is an event of the edit",
-			edits:  []edit{{"internal/controller/slinky/controller/conditions.go", "!p.waits.TellsOf(before.Message)", "before.Message != message"}},
+			edits:  []edit{{"internal/controller/slinky/controller/conditions.go", "!p.waits.IsAbout(before.Message)", "before.Message != message"}},
 			suite:  "internal/controller/slinky/controller",
 			caught: "TestAnEditThatWaitsIsToldWithTheWayOut",
 		},

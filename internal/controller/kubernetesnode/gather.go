@@ -89,7 +89,7 @@ func (r *reconciler) worker(pod *corev1.Pod) health.Worker {
 	if !ok {
 		return w
 	}
-	take(&w, pod, l.Snapshot())
+	readSnapshot(&w, pod, l.Snapshot())
 	return w
 }
 
@@ -99,13 +99,13 @@ func (r *reconciler) asks(pod *corev1.Pod) bool {
 	return workerpod.Owner(pod) != nil && r.health.Asks(pod.Namespace)
 }
 
-// take reads a worker out of a snapshot. One that is registered under another name is not known to be free.
-func take(w *health.Worker, pod *corev1.Pod, snapshot *link.Snapshot) {
+// readSnapshot reads a worker out of a snapshot. One that is registered under another name is not known to be free.
+func readSnapshot(w *health.Worker, pod *corev1.Pod, snapshot *link.Snapshot) {
 	if snapshot.Trust != link.Fresh || snapshot.Deleted(w.Slurm) {
 		return
 	}
 	said, known := snapshot.Node(w.Slurm)
-	if known == node.No && workerpod.Elsewhere(pod, snapshot) != "" {
+	if known == node.No && workerpod.RegisteredAs(pod, snapshot) != "" {
 		return
 	}
 	w.Known, w.State = known, snapshot.State(w.Slurm)

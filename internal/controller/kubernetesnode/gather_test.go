@@ -42,7 +42,7 @@ func TestAWorkerThatIsRegisteredUnderAnotherNameIsNotKnownToBeFree(t *testing.T)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "w-0"}, Status: corev1.PodStatus{PodIP: "10.0.0.1"}}
 	for name, want := range map[string]node.Answer{"10.0.0.1": node.Unknown, "10.0.0.2": node.No} {
 		w := health.Worker{Slurm: "w-0", Known: node.Unknown}
-		take(&w, pod, link.NewSnapshot(time.Now(), link.Fresh, rest.Node{Name: "other", Address: name, State: []string{"ALLOCATED"}}))
+		readSnapshot(&w, pod, link.NewSnapshot(time.Now(), link.Fresh, rest.Node{Name: "other", Address: name, State: []string{"ALLOCATED"}}))
 		if w.Known != want {
 			t.Errorf("with another node at %s Slurm has it: %s", name, w.Known)
 		}

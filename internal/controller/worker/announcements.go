@@ -68,7 +68,7 @@ func (a *announcements) remains(n slurmNode, until time.Time) {
 // openings fills in what follows for a worker. A write of this process is over when Slurm shows the node open; an announcement of another
 // one is over after a time.
 func (p *announced) openings(process string, foreign time.Time, w *workerplan.Worker) {
-	if w.Known == node.Yes && w.State.Drain() == node.No && w.State.Down() == node.No && w.Asked.After(p.sent) {
+	if w.Registered == node.Yes && w.State.Drain() == node.No && w.State.Down() == node.No && w.SnapshotTime.After(p.sent) {
 		p.opening = time.Time{}
 	}
 	w.OpeningUntil, w.Announced = workerpod.Later(foreign, p.opening), time.Time{}

@@ -60,7 +60,7 @@ func (r *reconciler) drive(ctx context.Context, s *scope) error {
 // wantJobs has the link ask for jobs while it must be known when those of this worker end.
 func (r *reconciler) wantJobs(s *scope) {
 	switch who := client.ObjectKeyFromObject(s.pod).String(); {
-	case s.link == nil || s.worker.Known == node.Unknown:
+	case s.link == nil || s.worker.Registered == node.Unknown:
 	case s.action.WantJobs:
 		s.link.WantJobs(who, s.node)
 	default:
@@ -116,7 +116,7 @@ func (r *reconciler) allowed(ctx context.Context, s *scope) bool {
 		s.action.Again = workerpod.Sooner(s.action.Again, now.Add(10*time.Second))
 		return false
 	}
-	r.look(ctx, s, snapshot)
+	r.readSnapshot(ctx, s, snapshot)
 	if s.action = workerplan.Next(s.worker); !s.action.Delete {
 		s.action.Again = workerpod.Sooner(s.action.Again, now.Add(time.Second))
 		return false

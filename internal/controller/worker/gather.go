@@ -54,16 +54,16 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 	s.worker = workerplan.Worker{
 		Pod: workerpod.Facts(pod), Slurm: s.node, Protection: workerpod.ProtectionOf(set),
 		Host: host, Storage: r.storage.Of(pod), NodeMarked: pod.Annotations[slinkyv1beta1.AnnotationNodeCordoned] != "",
-		Checks:  workerpod.ChecksOf(pod.Annotations, set.Spec.RequiredChecks, host.Machine),
-		Opening: workerpod.ParseOpening(pod.Annotations[slinkyv1beta1.AnnotationOpening]),
-		Placed:  pod.Annotations[slinkyv1beta1.AnnotationTopologySpec],
+		Checks:   workerpod.ChecksOf(pod.Annotations, set.Spec.RequiredChecks, host.Machine),
+		Opening:  workerpod.ParseOpening(pod.Annotations[slinkyv1beta1.AnnotationOpening]),
+		Topology: pod.Annotations[slinkyv1beta1.AnnotationTopologySpec],
 		Comment: node.Comment{
 			Namespace: pod.Namespace, PodName: pod.Name, Node: pod.Spec.NodeName, NodeSetName: set.Name, NodeSetUID: string(set.UID),
 			Registration: slurmd.Registration(pod), NVLinkInstanceGroup: host.NVLinkInstanceGroup, Check: pod.Annotations[slinkyv1beta1.AnnotationCheckComment],
 		},
 	}
 	if pod.DeletionTimestamp != nil {
-		s.worker.Gone = pod.DeletionTimestamp.Time
+		s.worker.TerminationDeadline = pod.DeletionTimestamp.Time
 	}
 	if departs(set) {
 		s.worker.Pod.Retired = workerplan.DeletedWithNodeSet
@@ -80,7 +80,7 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 		if l.Draining() || workerpod.Growing(set) {
 			s.maxWrites = maxWritesWhileDraining
 		}
-		r.look(ctx, s, l.Snapshot())
+		r.readSnapshot(ctx, s, l.Snapshot())
 	} else {
 		s.worker.Now, s.worker.Why = r.Clock.Now(), "no RestApi refers to Controller "+set.Spec.ControllerRef.Name
 		r.memory.recall(client.ObjectKeyFromObject(pod), key, &s.worker)
@@ -111,12 +111,12 @@ func (r *reconciler) orphaned(ctx context.Context, s *scope) (bool, error) {
 	return !metav1.IsControlledBy(&live, s.set), nil
 }
 
-// look takes what a snapshot of Slurm has on the worker, and decides. A snapshot that cannot be trusted, or is older than our last write,
+// readSnapshot takes what a snapshot of Slurm has on the worker, and decides. A snapshot that cannot be trusted, or is older than our last write,
 // does not count.
-func (r *reconciler) look(ctx context.Context, s *scope, snapshot *link.Snapshot) {
+func (r *reconciler) readSnapshot(ctx context.Context, s *scope, snapshot *link.Snapshot) {
 	w := &s.worker
-	w.Lost = node.Unknown
-	w.Now, w.Known, w.Why = r.Clock.Now(), node.Unknown, ""
+	w.SlurmStateLost = node.Unknown
+	w.Now, w.Registered, w.Why = r.Clock.Now(), node.Unknown, ""
 	w.State, w.Reason, w.Record, w.Jobs, w.JobsKnown = node.State{}, node.Reason{}, workerplan.Record{}, nil, node.Unknown
 	key := client.ObjectKeyFromObject(s.pod)
 	w.NeverAnswered = snapshot.Taken.IsZero() && !shown(s.pod)
@@ -129,15 +129,15 @@ func (r *reconciler) look(ctx context.Context, s *scope, snapshot *link.Snapshot
 	case !r.memory.pending.shownAt(key, snapshot.Taken), snapshot.Deleted(s.node):
 		s.pending = true
 	default:
-		take(w, snapshot, s.node)
+		readNode(w, snapshot, s.node)
 		w.Completing = completingSince(s.pod, w.Now)
-		if w.Elsewhere = ""; w.Known == node.No {
-			w.Elsewhere = workerpod.Elsewhere(s.pod, snapshot)
+		if w.RegisteredAs = ""; w.Registered == node.No {
+			w.RegisteredAs = workerpod.RegisteredAs(s.pod, snapshot)
 		}
 	}
 	r.memory.recall(key, s.link.Key(), w)
-	if w.Known == node.No {
-		w.Lost = r.lost(ctx, s, snapshot)
+	if w.Registered == node.No {
+		w.SlurmStateLost = r.lost(ctx, s, snapshot)
 	}
 }
 
@@ -174,10 +174,10 @@ func completingSince(pod *corev1.Pod, now time.Time) time.Time {
 	return now.Truncate(time.Second)
 }
 
-// take reads a node out of a snapshot.
-func take(w *workerplan.Worker, snapshot *link.Snapshot, name string) {
+// readNode reads a node out of a snapshot.
+func readNode(w *workerplan.Worker, snapshot *link.Snapshot, name string) {
 	n, known := snapshot.Node(name)
-	w.Asked, w.Listed, w.Known, w.State = snapshot.Taken, snapshot.Listed, known, snapshot.State(name)
+	w.SnapshotTime, w.NodeListTime, w.Registered, w.State = snapshot.Taken, snapshot.Listed, known, snapshot.State(name)
 	if n == nil {
 		return
 	}

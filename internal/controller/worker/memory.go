@@ -137,12 +137,12 @@ type sighting struct {
 func (s *sightings) recall(pod types.NamespacedName, w *workerplan.Worker) {
 	s.pods.Change(pod, func(p *sighting) bool {
 		p.held = w.HeldSince(p.held)
-		p.seen = p.seen || w.Known == node.Yes
+		p.seen = p.seen || w.Registered == node.Yes
 		switch {
-		case w.Known != node.No:
+		case w.Registered != node.No:
 			p.absent = time.Time{}
 		case p.absent.IsZero():
-			p.absent = w.Asked
+			p.absent = w.SnapshotTime
 		}
 		w.Held, w.Absent, w.Pod.Was = p.held, p.absent, w.Pod.Was || p.seen
 		return true

@@ -56,7 +56,7 @@ func TestWhatSlurmSaidBeforeOurLastChangeDoesNotCount(t *testing.T) {
 func TestWhoHeldANodeBeforeSlurmctldIsRemembered(t *testing.T) {
 	var m memory
 	look := func(state, by, reason string) node.Answer {
-		w := workerplan.Worker{Known: node.Yes, State: node.Parse(strings.Fields(state)), Reason: node.Reason{Text: reason, SetBy: by, At: now}}
+		w := workerplan.Worker{Registered: node.Yes, State: node.Parse(strings.Fields(state)), Reason: node.Reason{Text: reason, SetBy: by, At: now}}
 		w.Record.Drained = w.Reason
 		m.recall(pod("w-0"), key, &w)
 		return w.Held
@@ -77,7 +77,7 @@ func TestWhoHeldANodeBeforeSlurmctldIsRemembered(t *testing.T) {
 func TestAnAbsenceIsCountedFromTheFirstListWithoutTheNode(t *testing.T) {
 	var m memory
 	look := func(after time.Duration, known node.Answer) time.Time {
-		w := workerplan.Worker{Known: known, Asked: now.Add(after), Pod: workerpod.Pod{Ready: true}}
+		w := workerplan.Worker{Registered: known, SnapshotTime: now.Add(after), Pod: workerpod.Pod{Ready: true}}
 		m.recall(pod("w-0"), key, &w)
 		return w.Absent
 	}
@@ -100,7 +100,7 @@ func TestAnAbsenceIsCountedFromTheFirstListWithoutTheNode(t *testing.T) {
 
 func TestAPodThatIsGoneIsForgotten(t *testing.T) {
 	var m memory
-	m.recall(pod("w-1"), key, &workerplan.Worker{Known: node.Yes})
+	m.recall(pod("w-1"), key, &workerplan.Worker{Registered: node.Yes})
 	if cluster := m.forget(pod("w-1")); cluster != key {
 		t.Errorf("w-1 was of %v", cluster)
 	}
@@ -124,17 +124,17 @@ func TestAnUpdateOfTheRecordIsRememberedUntilItsLastPartArrives(t *testing.T) {
 	}
 	w.told(nil, now.Add(time.Second))
 	want := workerplan.Attempt{Update: "both", At: now.Add(time.Second), Problem: "Invalid topology"}
-	if got := look(); got.Recording || !got.Recorded.Equal(want.At) || got.Tried != want {
+	if got := look(); got.Recording || !got.Recorded.Equal(want.At) || got.LastAttempt != want {
 		t.Errorf("after both: %+v", got)
 	}
 	m.records.begin(pod("w-0"), "one", 1).told(silent, now)
-	if got := look().Tried; !got.Unanswered || got.Problem != "" {
+	if got := look().LastAttempt; !got.Unanswered || got.Problem != "" {
 		t.Errorf("without an answer: %+v", got)
 	}
 	late := m.records.begin(pod("w-0"), "late", 1)
 	m.forget(pod("w-0"))
 	late.told(refused, now)
-	if got := look(); got.Tried != (workerplan.Attempt{}) || got.Recording {
+	if got := look(); got.LastAttempt != (workerplan.Attempt{}) || got.Recording {
 		t.Errorf("the successor of a pod is told what became of its record: %+v", got)
 	}
 }
@@ -143,7 +143,7 @@ func TestAnAnnouncementIsGoodForOneWriteAndUntilItShows(t *testing.T) {
 	m := memory{announced: announcements{process: "we"}}
 	at := workerpod.Opening{At: now, By: "we"}
 	look := func(after time.Duration, opening workerpod.Opening, states ...string) workerplan.Worker {
-		w := workerplan.Worker{Now: now.Add(after), Asked: now.Add(after), Known: node.Yes, State: node.Parse(states), Slurm: "w-0", Opening: opening}
+		w := workerplan.Worker{Now: now.Add(after), SnapshotTime: now.Add(after), Registered: node.Yes, State: node.Parse(states), Slurm: "w-0", Opening: opening}
 		m.recall(pod("w-0"), key, &w)
 		return w
 	}
@@ -185,7 +185,7 @@ func TestWhatAnotherOperatorHasAnnouncedIsOverWithTime(t *testing.T) {
 	m := memory{announced: announcements{process: "we"}}
 	theirs, ours := workerpod.Opening{At: now, By: "they"}, workerpod.Opening{At: now.Add(time.Second), By: "we"}
 	look := func(after time.Duration, opening workerpod.Opening, states ...string) workerplan.Worker {
-		w := workerplan.Worker{Now: now.Add(after), Asked: now.Add(after), Known: node.Yes, State: node.Parse(states), Slurm: "w-0", Opening: opening}
+		w := workerplan.Worker{Now: now.Add(after), SnapshotTime: now.Add(after), Registered: node.Yes, State: node.Parse(states), Slurm: "w-0", Opening: opening}
 		m.recall(pod("w-0"), key, &w)
 		return w
 	}
@@ -213,7 +213,7 @@ func TestAClockThatGoesAheadHoldsNobodyUp(t *testing.T) {
 	m := memory{announced: announcements{process: "we"}}
 	ahead := workerpod.Opening{At: now.Add(5 * time.Hour), By: "they"}
 	look := func(after time.Duration) workerplan.Worker {
-		w := workerplan.Worker{Now: now.Add(after), Asked: now.Add(after), Known: node.Yes, State: node.Parse([]string{"IDLE", "DRAIN"}), Slurm: "w-0", Opening: ahead}
+		w := workerplan.Worker{Now: now.Add(after), SnapshotTime: now.Add(after), Registered: node.Yes, State: node.Parse([]string{"IDLE", "DRAIN"}), Slurm: "w-0", Opening: ahead}
 		m.recall(pod("w-0"), key, &w)
 		return w
 	}

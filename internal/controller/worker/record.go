@@ -120,10 +120,10 @@ func (w *writing) note(err error, now time.Time) {
 
 // recall fills in what became of the last update.
 func (r *recordWrites) recall(pod types.NamespacedName, w *workerplan.Worker) {
-	w.Tried, w.Recording, w.Recorded = workerplan.Attempt{}, false, time.Time{}
+	w.LastAttempt, w.Recording, w.Recorded = workerplan.Attempt{}, false, time.Time{}
 	r.pods.Change(pod, func(p **recordWrite) bool {
 		if *p != nil {
-			w.Tried, w.Recording, w.Recorded = (*p).tried, (*p).parts > 0, (*p).ended
+			w.LastAttempt, w.Recording, w.Recorded = (*p).tried, (*p).parts > 0, (*p).ended
 		}
 		return *p != nil
 	})

@@ -118,7 +118,7 @@ func wantedConditions(pod *corev1.Pod, w workerplan.Worker, action workerplan.Ac
 			switch c := attention(action); {
 			case c != nil:
 				out = append(out, *c)
-			case have != nil && w.Known == node.Unknown && !w.Pod.Terminating && workerplan.TroubleBySlurm(have.Reason):
+			case have != nil && w.Registered == node.Unknown && !w.Pod.Terminating && workerplan.TroubleBySlurm(have.Reason):
 				out = append(out, corev1.PodCondition{Type: kind, Status: have.Status, Reason: have.Reason, Message: have.Message})
 			}
 		case kind == slinkyv1beta1.PodConditionRetiring:
@@ -158,9 +158,9 @@ func wantedConditions(pod *corev1.Pod, w workerplan.Worker, action workerplan.Ac
 func registered(have *corev1.PodCondition, w workerplan.Worker) *corev1.PodCondition {
 	c := corev1.PodCondition{Type: slinkyv1beta1.PodConditionRegistered, Status: corev1.ConditionTrue}
 	switch {
-	case w.Known == node.Yes && (have != nil || w.Pod.Phase == string(corev1.PodRunning) && w.State.Down() != node.Yes):
+	case w.Registered == node.Yes && (have != nil || w.Pod.Phase == string(corev1.PodRunning) && w.State.Down() != node.Yes):
 		return &c
-	case w.Known == node.No && have != nil:
+	case w.Registered == node.No && have != nil:
 		c.Status, c.Message = corev1.ConditionFalse, "Slurm no longer has the node"
 		return &c
 	}

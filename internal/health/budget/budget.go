@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package budget lets checks drain no more workers of a NodeSet at the same time than the operator may (--max-nodes-drained-by-checks).
-// health.Brake decides. This package keeps what a decision needs beside Slurm's answers: which drains were allowed a moment ago, to any
+// health.DrainBudget decides. This package keeps what a decision needs beside Slurm's answers: which drains were allowed a moment ago, to any
 // check, so that Slurm does not show them yet. After a restart of the operator, Slurm's reasons alone show which nodes are out.
 package budget
 
@@ -20,8 +20,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 )
 
-// Brakes are the brakes of all NodeSets. They are for one process: only the leader drains.
-type Brakes struct {
+// Budgets are the budgets of all NodeSets. They are for one process: only the leader drains.
+type Budgets struct {
 	limit health.DrainLimit
 	clock clock.PassiveClock
 
@@ -45,7 +45,7 @@ type nodeSet struct {
 
 // answer is what a check was answered.
 type answer struct {
-	health.Braked
+	health.DrainVerdict
 	at time.Time
 }
 
@@ -53,9 +53,9 @@ type answer struct {
 // node before others saw it drained.
 const grantTime = 2 * time.Minute
 
-// New makes the brakes, all with the same limit.
-func New(limit health.DrainLimit, c clock.PassiveClock) *Brakes {
-	return &Brakes{limit: limit, clock: c, sets: map[types.NamespacedName]*nodeSet{}, awaited: map[string]struct{}{}}
+// New makes the budgets, all with the same limit.
+func New(limit health.DrainLimit, c clock.PassiveClock) *Budgets {
+	return &Budgets{limit: limit, clock: c, sets: map[types.NamespacedName]*nodeSet{}, awaited: map[string]struct{}{}}
 }
 
 // Worker is the Slurm node of a worker, as Slurm shows it now.
@@ -78,7 +78,7 @@ type Request struct {
 }
 
 // Ask returns which of the wanted nodes may be drained now, and notes them.
-func (b *Brakes) Ask(r Request) health.Braked {
+func (b *Budgets) Ask(r Request) health.DrainVerdict {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	set := b.sets[r.NodeSet]
@@ -89,7 +89,7 @@ func (b *Brakes) Ask(r Request) health.Braked {
 	set.letGo(r.By, r.Wanted)
 	set.see(r.Workers)
 	before, known := set.waiting(), b.known(set)
-	decision := health.Brake{Limit: b.limit, Workers: len(r.Workers), Out: set.outFor(r, b.clock.Now()), Wanted: r.Wanted}.Decide()
+	decision := health.DrainBudget{Limit: b.limit, Workers: len(r.Workers), Out: set.outFor(r, b.clock.Now()), Wanted: r.Wanted}.Decide()
 	set.answers[r.By], set.workers, set.out = answer{decision, b.clock.Now()}, len(r.Workers), decision.Out
 	b.tell(r.NodeSet, !slices.Equal(before, set.waiting()) || b.known(set) != known)
 	return decision
@@ -149,14 +149,14 @@ func (s *nodeSet) waiting() []string {
 }
 
 // tell calls changed for a NodeSet.
-func (b *Brakes) tell(set types.NamespacedName, differs bool) {
+func (b *Budgets) tell(set types.NamespacedName, differs bool) {
 	if differs && b.changed != nil {
 		b.changed(set)
 	}
 }
 
 // Await records that a check is going to ask for every NodeSet; until then it is not known which nodes wait.
-func (b *Brakes) Await(by string) {
+func (b *Budgets) Await(by string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.awaited[by] = struct{}{}
@@ -164,7 +164,7 @@ func (b *Brakes) Await(by string) {
 
 // Withdraw records that a check wants nothing any more. What Slurm shows of its drains still counts, and so do for a while those that Slurm
 // does not show yet.
-func (b *Brakes) Withdraw(by string) {
+func (b *Budgets) Withdraw(by string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for name, set := range b.sets {
@@ -176,7 +176,7 @@ func (b *Brakes) Withdraw(by string) {
 }
 
 // Forget drops what is known of a NodeSet, such as one that has no workers any more.
-func (b *Brakes) Forget(set types.NamespacedName) {
+func (b *Budgets) Forget(set types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, known := b.sets[set]; known {
@@ -185,17 +185,17 @@ func (b *Brakes) Forget(set types.NamespacedName) {
 	}
 }
 
-// Notify has changed called with each NodeSet of which other nodes wait than before. It must not block, and not call the brakes.
-func (b *Brakes) Notify(changed func(types.NamespacedName)) {
+// Notify has changed called with each NodeSet of which other nodes wait than before. It must not block, and not call the budgets.
+func (b *Budgets) Notify(changed func(types.NamespacedName)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.changed = changed
 }
 
 // Limit returns how many of a number of workers may be out of service for checks.
-func (b *Brakes) Limit(workers int) int { return b.limit.Of(workers) }
+func (b *Budgets) Limit(workers int) int { return b.limit.Of(workers) }
 
-// Status is how the brake of one NodeSet is.
+// Status is how the disruption budget of one NodeSet is.
 type Status struct {
 	// Known is true if every awaited check has asked.
 	Known bool
@@ -205,8 +205,8 @@ type Status struct {
 	Out, Workers, Limit int
 }
 
-// Of returns how the brake of a NodeSet is.
-func (b *Brakes) Of(set types.NamespacedName) Status {
+// Of returns how the disruption budget of a NodeSet is.
+func (b *Budgets) Of(set types.NamespacedName) Status {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.sets[set]
@@ -217,7 +217,7 @@ func (b *Brakes) Of(set types.NamespacedName) Status {
 }
 
 // known reports whether every awaited check has asked.
-func (b *Brakes) known(s *nodeSet) bool {
+func (b *Budgets) known(s *nodeSet) bool {
 	for by := range b.awaited {
 		if _, asked := s.answers[by]; !asked {
 			return false

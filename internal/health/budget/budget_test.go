@@ -36,11 +36,11 @@ func (w world) workers() (out []budget.Worker) {
 	return out
 }
 
-func (w world) ask(b *budget.Brakes, by string, wanted ...string) health.Braked {
+func (w world) ask(b *budget.Budgets, by string, wanted ...string) health.DrainVerdict {
 	return b.Ask(budget.Request{NodeSet: demo(), By: by, Workers: w.workers(), Wanted: wanted})
 }
 
-func TestChecksShareTheBrakeOfANodeSet(t *testing.T) {
+func TestChecksShareTheDisruptionBudgetOfANodeSet(t *testing.T) {
 	b, w := budget.New(health.DrainLimit{Number: 2}, clock.RealClock{}), world{"w-0": "", "w-1": "", "w-2": "", "w-3": "bad disk"}
 	var told []string
 	b.Notify(func(set types.NamespacedName) { told = append(told, set.String()) })
@@ -49,7 +49,7 @@ func TestChecksShareTheBrakeOfANodeSet(t *testing.T) {
 		t.Fatalf("the first drain is %+v", got)
 	}
 	got := w.ask(b, "gpu", "w-0", "w-1")
-	if want := (health.Braked{Go: []string{"w-0"}, Wait: []string{"w-1"}, Out: 2, Limit: 2}); !cmp.Equal(want, got) {
+	if want := (health.DrainVerdict{Go: []string{"w-0"}, Wait: []string{"w-1"}, Out: 2, Limit: 2}); !cmp.Equal(want, got) {
 		t.Errorf("another check does not see the drain that is under way: %s", cmp.Diff(want, got))
 	}
 	if got := b.Of(demo()); !cmp.Equal(budget.Status{Known: true, Waiting: []string{"w-1"}, Out: 2, Workers: 4, Limit: 2}, got) {
@@ -100,8 +100,8 @@ func TestWhoWaitsIsNotKnownBeforeEveryCheckHasAsked(t *testing.T) {
 	}
 }
 
-// TestTheBrakeIsNeverExceededByChecks has two checks ask for random nodes. Slurm shows their drains, and the ends of these, at random times.
-func TestTheBrakeIsNeverExceededByChecks(t *testing.T) {
+// TestTheDisruptionBudgetIsNeverExceededByChecks has two checks ask for random nodes. Slurm shows their drains, and the ends of these, at random times.
+func TestTheDisruptionBudgetIsNeverExceededByChecks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := health.DrainLimit{Number: rapid.IntRange(1, 60).Draw(t, "limit"), Percent: rapid.Bool().Draw(t, "percent")}
 		b, w := budget.New(limit, clock.RealClock{}), world{}
@@ -186,9 +186,9 @@ func TestACheckThatWithdrawsLetsNobodyWait(t *testing.T) {
 
 // TestADrainCountsUntilSlurmShowsIt: a list of nodes may be older than the drains of the run before.
 func TestADrainCountsUntilSlurmShowsIt(t *testing.T) {
-	for name, again := range map[string]func(*budget.Brakes, world){
-		"a new run begins":               func(b *budget.Brakes, _ world) { b.Withdraw("gpu") },
-		"another run of it has its list": func(b *budget.Brakes, w world) { w.ask(b, "gpu") },
+	for name, again := range map[string]func(*budget.Budgets, world){
+		"a new run begins":               func(b *budget.Budgets, _ world) { b.Withdraw("gpu") },
+		"another run of it has its list": func(b *budget.Budgets, w world) { w.ask(b, "gpu") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))

@@ -53,7 +53,7 @@ const (
 	maxRequests = 32
 )
 
-// check is the name under which the brake is asked.
+// check is the name under which the disruption budget is asked.
 const check = "ephemeral storage"
 
 // Meter finds the workers whose ephemeral storage is nearly used up. A nil Meter finds none.
@@ -62,9 +62,9 @@ type Meter struct {
 	kubelets *kubelets
 	pods     client.Reader
 	links    *link.Registry
-	brakes   *budget.Brakes
+	budgets  *budget.Budgets
 	clock    clock.Clock
-	// silent are the Kubernetes nodes whose kubelets did not answer last, and asked the NodeSets that the brake was asked for. Only Start
+	// silent are the Kubernetes nodes whose kubelets did not answer last, and asked the NodeSets that the disruption budget was asked for. Only Start
 	// uses them.
 	silent map[string]bool
 	asked  map[types.NamespacedName]bool
@@ -77,7 +77,7 @@ type Meter struct {
 }
 
 // New makes a Meter. It reads worker pods from the cache, and uses the credentials for the API server to ask kubelets.
-func New(config *rest.Config, o Options, pods client.Reader, tokens client.SubResourceClientConstructor, links *link.Registry, brakes *budget.Brakes, c clock.Clock) (*Meter, error) {
+func New(config *rest.Config, o Options, pods client.Reader, tokens client.SubResourceClientConstructor, links *link.Registry, budgets *budget.Budgets, c clock.Clock) (*Meter, error) {
 	kubelets, err := newKubelets(config, o.Kubelet, tokens, c)
 	if err != nil {
 		return nil, err
@@ -85,9 +85,9 @@ func New(config *rest.Config, o Options, pods client.Reader, tokens client.SubRe
 	if o.Interval == 0 {
 		o.Interval = defaultInterval
 	}
-	brakes.Await(check)
+	budgets.Await(check)
 	return &Meter{
-		options: o, kubelets: kubelets, pods: pods, links: links, brakes: brakes, clock: c,
+		options: o, kubelets: kubelets, pods: pods, links: links, budgets: budgets, clock: c,
 		silent: map[string]bool{}, asked: map[types.NamespacedName]bool{}, last: map[types.UID]health.Storage{},
 	}, nil
 }
@@ -135,7 +135,7 @@ func (m *Meter) Start(ctx context.Context) error {
 	}
 }
 
-// measure asks the kubelets of all workers with a limit once, then the brake, and publishes what is known now.
+// measure asks the kubelets of all workers with a limit once, then the disruption budget, and publishes what is known now.
 func (m *Meter) measure(ctx context.Context) error {
 	var list corev1.PodList
 	if err := m.pods.List(ctx, &list, workers(), client.UnsafeDisableDeepCopy); err != nil { // they are only read
@@ -159,7 +159,7 @@ func (m *Meter) measure(ctx context.Context) error {
 			facts[p.UID] = health.Storage{Resume: is.Resume}
 		}
 	}
-	m.brakeAll(list.Items, facts, last)
+	m.applyBudgets(list.Items, facts, last)
 	m.last = last
 	m.publish(list.Items, facts)
 	return nil

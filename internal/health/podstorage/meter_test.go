@@ -190,8 +190,8 @@ func TestAMeterEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestWhoAsksTheBrakeForAPlace has workers whose ephemeral storage is nearly used up, by what Slurm shows of them.
-func TestWhoAsksTheBrakeForAPlace(t *testing.T) {
+// TestWhoAsksTheDisruptionBudgetForAPlace has workers whose ephemeral storage is nearly used up, by what Slurm shows of them.
+func TestWhoAsksTheDisruptionBudgetForAPlace(t *testing.T) {
 	retired := aWorker(t, "w-4", "n", true)
 	retired.Annotations = map[string]string{"coxswain.dev/retired": "scale-in"}
 	pods := []*corev1.Pod{aWorker(t, "w-0", "n", true), aWorker(t, "w-1", "n", true), aWorker(t, "w-2", "n", true), aWorker(t, "w-3", "n", true), retired}

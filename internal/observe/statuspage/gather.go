@@ -172,7 +172,7 @@ func (g *Gatherer) nodes(ctx context.Context, key link.Key, snapshot *link.Snaps
 		p := &pods.Items[i]
 		n := Node{
 			Name: cmp.Or(workerpod.SlurmNode(p), p.Name), Plan: p.Annotations[slinkyv1beta1.AnnotationPlan],
-			OutOfService: told(p, slinkyv1beta1.PodConditionOutOfService), Attention: told(p, slinkyv1beta1.PodConditionNeedsAttention),
+			OutOfService: conditionMessage(p, slinkyv1beta1.PodConditionOutOfService), Attention: conditionMessage(p, slinkyv1beta1.PodConditionNeedsAttention),
 		}
 		if owner := metav1.GetControllerOfNoCopy(p); owner != nil {
 			n.NodeSet = owner.Name
@@ -198,8 +198,8 @@ func seenBySlurm(n Node, snapshot *link.Snapshot) Node {
 	return n
 }
 
-// told returns the message of a condition of a worker pod, if it is there and True.
-func told(p *corev1.Pod, kind corev1.PodConditionType) string {
+// conditionMessage returns the message of a condition of a worker pod, if it is there and True.
+func conditionMessage(p *corev1.Pod, kind corev1.PodConditionType) string {
 	c := workerpod.Condition(p, kind)
 	switch {
 	case c == nil || c.Status != corev1.ConditionTrue:

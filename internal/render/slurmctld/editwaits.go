@@ -75,8 +75,8 @@ func (w EditWaits) Message(jobs need.Answer) string {
 	return w.text() + "; " + jobs.Words(w.named())
 }
 
-// TellsOf reports whether a message is about this edit, whatever the jobs were.
-func (w EditWaits) TellsOf(message string) bool { return strings.HasPrefix(message, w.text()) }
+// IsAbout reports whether a message is about this edit, whatever the jobs were.
+func (w EditWaits) IsAbout(message string) bool { return strings.HasPrefix(message, w.text()) }
 
 // JobsOf returns the part about the jobs from a message of an edit with the digest; false for a message of another one.
 func JobsOf(message, digest string) (jobs string, ok bool) {

@@ -51,7 +51,7 @@ func (s *Snapshot) Jobs(name string) ([]JobOnNode, node.Answer) {
 	if s.Trust != Fresh {
 		return nil, node.Unknown
 	}
-	state := s.said(name)
+	state := s.reported(name)
 	busy := state.Busy()
 	if state.Doubtful() {
 		busy = node.No // by the list of jobs, and not because none is suspended
@@ -260,7 +260,7 @@ func (f *jobFollower) pollSuspended(ctx context.Context, wanted hostlist.Set) ho
 	snapshot := f.view.stored()
 	var idle, unknown []string
 	for name := range wanted {
-		if snapshot.said(name).Busy() != node.No { // jobs whose state is not hidden may be on one that is doubtful
+		if snapshot.reported(name).Busy() != node.No { // jobs whose state is not hidden may be on one that is doubtful
 			continue
 		}
 		idle = append(idle, name)

@@ -116,7 +116,7 @@ func (s *Snapshot) Deleted(name string) bool {
 // snapshot is not Fresh, it is the zero State, whose answers are all Unknown. Where the list of jobs has none on the node, flags that are
 // not recognised are left out, since they do not mean jobs.
 func (s *Snapshot) State(name string) node.State {
-	state := s.said(name)
+	state := s.reported(name)
 	if state.Doubtful() {
 		if jobs, known := s.Jobs(name); known == node.Yes && len(jobs) == 0 {
 			return state.Recognised()
@@ -125,8 +125,8 @@ func (s *Snapshot) State(name string) node.State {
 	return state
 }
 
-// said is the state of a node as Slurm reports it.
-func (s *Snapshot) said(name string) node.State {
+// reported is the state of a node as Slurm reports it.
+func (s *Snapshot) reported(name string) node.State {
 	if n, ok := s.nodes[name]; ok && s.Trust == Fresh {
 		return node.Parse(n.State)
 	}

@@ -192,11 +192,11 @@ func TestACheckOfSlurmJobsRunsOnEachWorker(t *testing.T) {
 
 	// The other node is not drained as well, since checks may drain one of two.
 	byHand(t, o, "gpu", "other")
-	braked := jobsOf(t, o, "other", 1)
-	o.Slurm.Fail(braked[0], 1)
+	overBudget := jobsOf(t, o, "other", 1)
+	o.Slurm.Fail(overBudget[0], 1)
 	apiserver.Eventually(t, func() error {
 		return toldAs(t, o, nebiusv1alpha1.ReasonCheckReaction, fmt.Sprintf("Slurm job %d is FAILED: made reservation suspicious-%s; node %s is not drained: "+
-			"checks have already taken 1 of at most 1 workers of NodeSet demo-worker out of service (--max-nodes-drained-by-checks)", braked[0], nodes[1], nodes[1]))
+			"checks have already taken 1 of at most 1 workers of NodeSet demo-worker out of service (--max-nodes-drained-by-checks)", overBudget[0], nodes[1], nodes[1]))
 	})
 	expectEnd(t, o, "other", batchv1.JobFailed, "SlurmJobsFailed")
 	if n, _ := o.Slurm.Node(nodes[1]); slices.Contains(n.State, "DRAIN") {

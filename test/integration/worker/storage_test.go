@@ -177,7 +177,7 @@ func TestADrainOfSoperatorForEphemeralStorageIsEnded(t *testing.T) {
 	}
 }
 
-// TestChecksMayNotDrainAllWorkersAtOnce fills the ephemeral storage of all workers: the brake lets one go. A person drains another one
+// TestChecksMayNotDrainAllWorkersAtOnce fills the ephemeral storage of all workers: the disruption budget lets one go. A person drains another one
 // meanwhile, and maintenance a third, which it does not count.
 func TestChecksMayNotDrainAllWorkersAtOnce(t *testing.T) {
 	t.Parallel()

@@ -19,8 +19,8 @@ func (w *world) expectForgotten(ids ...int64) {
 	for check, known := range w.r.memory.checks.All() {
 		w.t.Errorf("this process remembers %v of %s", known, check)
 	}
-	if status := w.r.brakes.Of(set()); len(status.Waiting) > 0 {
-		w.t.Errorf("the brake is %+v", status)
+	if status := w.r.budgets.Of(set()); len(status.Waiting) > 0 {
+		w.t.Errorf("the disruption budget is %+v", status)
 	}
 	w.told("")
 	drains, asked := w.drains(), w.asked()
@@ -79,15 +79,15 @@ func TestACheckThatIsDeletedIsForgotten(t *testing.T) {
 			w.expectForgotten(w.submitted()...)
 		})
 	})
-	t.Run("a check is forgotten while a node waits for the brake", func(t *testing.T) {
+	t.Run("a check is forgotten while a node waits for the disruption budget", func(t *testing.T) {
 		simulate(t, func(w *world) {
 			w.passes()
 			for _, id := range w.submitted() {
 				w.slurm.Fail(id, 1)
 			}
 			w.passes()
-			if status := w.r.brakes.Of(set()); len(status.Waiting) != 1 || len(w.drains()) != 1 {
-				t.Fatalf("the brake is %+v, and drained %q", status, w.drains())
+			if status := w.r.budgets.Of(set()); len(status.Waiting) != 1 || len(w.drains()) != 1 {
+				t.Fatalf("the disruption budget is %+v, and drained %q", status, w.drains())
 			}
 			w.delete()
 			w.expectForgotten()
@@ -124,8 +124,8 @@ func TestACheckThatIsMadeAnewHasNoneOfTheRunsBefore(t *testing.T) {
 			w.slurm.Fail(id, 1)
 		}
 		w.passes()
-		if status := w.r.brakes.Of(set()); len(status.Waiting) != 1 {
-			t.Fatalf("the brake is %+v", status)
+		if status := w.r.budgets.Of(set()); len(status.Waiting) != 1 {
+			t.Fatalf("the disruption budget is %+v", status)
 		}
 		w.delete()
 		check, job := aCheck(t, "second")
@@ -134,8 +134,8 @@ func TestACheckThatIsMadeAnewHasNoneOfTheRunsBefore(t *testing.T) {
 		}
 		w.pass()
 		known := w.r.memory.checks.Get(gpu())
-		if status := w.r.brakes.Of(set()); len(status.Waiting) > 0 || known.check != "second" || len(known.runs) > 0 {
-			t.Errorf("the brake is %+v, and remembered is %+v", status, known)
+		if status := w.r.budgets.Of(set()); len(status.Waiting) > 0 || known.check != "second" || len(known.runs) > 0 {
+			t.Errorf("the disruption budget is %+v, and remembered is %+v", status, known)
 		}
 		if err := w.client.Create(t.Context(), job); err != nil {
 			t.Fatal(err)

@@ -48,7 +48,7 @@ func (r *reconciler) step(ctx context.Context, check *nebiusv1alpha1.ActiveCheck
 		if wrote, err := r.status(ctx, check, run.Job, run.Record); err != nil || !wrote {
 			return err
 		}
-		r.brakes.Withdraw(brakeName(client.ObjectKeyFromObject(check))) // a new run decides anew which nodes are to go
+		r.budgets.Withdraw(budgetName(client.ObjectKeyFromObject(check))) // a new run decides anew which nodes are to go
 		// Nothing was submitted before the Job showed that the run has begun.
 		r.memory.put(client.ObjectKeyFromObject(check), run.Job.UID, submission{})
 		return nil
@@ -139,7 +139,7 @@ func (r *reconciler) react(ctx context.Context, check *nebiusv1alpha1.ActiveChec
 	for _, n := range c.Reactions {
 		if n.Drain != "" {
 			switch err := r.drain(ctx, check, l, job, n); {
-			case isBraked(err):
+			case isOverBudget(err):
 				left = append(left, err.Error())
 			case errors.Is(err, link.ErrHeld):
 				left = append(left, "somebody else has drained node "+n.Node)

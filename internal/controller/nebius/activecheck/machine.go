@@ -36,7 +36,7 @@ func (r *reconciler) waiting(ctx context.Context, check *nebiusv1alpha1.ActiveCh
 		if p.Spec.NodeName == "" || p.DeletionTimestamp != nil || !slices.Contains(workerpod.RequiredChecks(p.Annotations), check.Name) {
 			continue
 		}
-		w := activecheckplan.Worker{Name: p.Name, UID: p.UID, Said: p.Annotations[slinkyv1beta1.AnnotationCheckPrefix+check.Name]}
+		w := activecheckplan.Worker{Name: p.Name, UID: p.UID, CheckState: p.Annotations[slinkyv1beta1.AnnotationCheckPrefix+check.Name]}
 		var n corev1.Node
 		switch err := r.Client.Get(ctx, client.ObjectKey{Name: p.Spec.NodeName}, &n, client.UnsafeDisableDeepCopy); {
 		case err == nil:
@@ -55,7 +55,7 @@ func (r *reconciler) mark(ctx context.Context, check *nebiusv1alpha1.ActiveCheck
 	var errs []error
 	for _, m := range marks {
 		apply := corev1ac.Pod(m.Pod, check.Namespace).WithUID(m.UID).
-			WithAnnotations(map[string]string{slinkyv1beta1.AnnotationCheckPrefix + check.Name: m.Says})
+			WithAnnotations(map[string]string{slinkyv1beta1.AnnotationCheckPrefix + check.Name: m.CheckState})
 		err := r.Client.Apply(ctx, apply, client.FieldOwner(fieldManager+"-"+check.Name), client.ForceOwnership)
 		if err = reconcile.IgnoreGone(err); err != nil {
 			errs = append(errs, fmt.Errorf("annotating Pod %s/%s: %w", check.Namespace, m.Pod, err))

@@ -54,7 +54,7 @@ func report(check *nebiusv1alpha1.ActiveCheck, o reconcile.Outcome[facts, *plan,
 		if m.Failed {
 			out.Events = append(out.Events, reconcile.Event{
 				Type: corev1.EventTypeWarning, Reason: nebiusv1alpha1.ReasonCheckFailed, Action: "Check",
-				Note: fmt.Sprintf("worker %s takes no jobs: %s", m.Pod, m.Says),
+				Note: fmt.Sprintf("worker %s takes no jobs: %s", m.Pod, m.CheckState),
 			})
 		}
 	}

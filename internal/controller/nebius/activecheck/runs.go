@@ -47,7 +47,7 @@ func (r *reconciler) runs(ctx context.Context, check *nebiusv1alpha1.ActiveCheck
 		f := activecheckplan.RunInput{RunFacts: activecheckplan.RunFacts{Job: job, Now: r.Clock.Now()}}
 		followed = append(followed, open(job)...)
 		if linked {
-			errs = append(errs, r.look(ctx, key, l, &f))
+			errs = append(errs, r.readSnapshot(ctx, key, l, &f))
 		}
 		out = append(out, f)
 	}
@@ -68,8 +68,8 @@ func open(job *batchv1.Job) (out []int64) {
 	return out
 }
 
-// look adds to a run what Slurm reports.
-func (r *reconciler) look(ctx context.Context, check types.NamespacedName, l *link.Link, f *activecheckplan.RunInput) error {
+// readSnapshot adds to a run what Slurm reports.
+func (r *reconciler) readSnapshot(ctx context.Context, check types.NamespacedName, l *link.Link, f *activecheckplan.RunInput) error {
 	snapshot := l.Snapshot()
 	if snapshot.Trust != link.Fresh {
 		return nil

@@ -46,9 +46,9 @@ import (
 
 type reconciler struct {
 	reconcile.Base
-	links  *link.Registry
-	brakes *budget.Brakes
-	memory memory
+	links   *link.Registry
+	budgets *budget.Budgets
+	memory  memory
 }
 
 // Index adds the index by which ActiveChecks are found by what they refer to.
@@ -71,8 +71,8 @@ func references(c *nebiusv1alpha1.ActiveCheck) (out []string) {
 }
 
 // Setup registers the controller of ActiveChecks.
-func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, brakes *budget.Brakes) error {
-	r := &reconciler{Base: base, links: links, brakes: brakes}
+func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, budgets *budget.Budgets) error {
+	r := &reconciler{Base: base, links: links, budgets: budgets}
 	return r.kind().Setup(mgr, reconcile.Watches{
 		List: &nebiusv1alpha1.ActiveCheckList{}, PodTemplates: true,
 		Owns: []client.Object{&batchv1.CronJob{}, &batchv1.Job{}},
@@ -117,7 +117,7 @@ func (r *reconciler) forget(check types.NamespacedName) {
 	if !known {
 		return
 	}
-	r.brakes.Withdraw(brakeName(check))
+	r.budgets.Withdraw(budgetName(check))
 	if l, linked := r.links.Get(from.cluster); linked {
 		l.FollowJobs(check.String())
 	}

@@ -105,7 +105,7 @@ func simulate(t *testing.T, test func(w *world)) {
 				Reader:  reference.Reader{Client: w.client, Live: w.client, Metadata: live{reader: w.client}},
 				Applier: kube.NewApplier(w.client, w.client), Recorder: w.events, Clock: clock.RealClock{},
 			},
-			links: links, brakes: budget.New(health.DrainLimit{Number: 1}, clock.RealClock{}),
+			links: links, budgets: budget.New(health.DrainLimit{Number: 1}, clock.RealClock{}),
 		}
 		w.after(time.Minute)
 		test(w)

@@ -57,33 +57,33 @@ func (f facts) comesBack() bool {
 // conditions adds those of Soperator (docs/contributors/predecessors/soperator-objects.md#conditions-of-a-nodeset). They are Unknown until
 // there is something to say.
 func (f facts) conditions(out *reconcile.Report, part kube.Part) {
-	out.Say(nebiusv1alpha1.ConditionConfigDynamicUpdated, metav1.ConditionUnknown, nebiusv1alpha1.ReasonSetUpCondition, "spec.nodeConfig.dynamic has no effect")
+	out.SetCondition(nebiusv1alpha1.ConditionConfigDynamicUpdated, metav1.ConditionUnknown, nebiusv1alpha1.ReasonSetUpCondition, "spec.nodeConfig.dynamic has no effect")
 	if f.composed == nil {
 		for _, kind := range []string{
 			nebiusv1alpha1.ConditionConfigUpdated, nebiusv1alpha1.ConditionStatefulSetUpdated,
 			nebiusv1alpha1.ConditionPodsReady, nebiusv1alpha1.ConditionStatefulSetTerminated,
 		} {
-			out.Say(kind, metav1.ConditionUnknown, nebiusv1alpha1.ReasonSetUpCondition, "the workers are not composed yet")
+			out.SetCondition(kind, metav1.ConditionUnknown, nebiusv1alpha1.ReasonSetUpCondition, "the workers are not composed yet")
 		}
 		return
 	}
 	status := &f.composed.Status
-	out.Say(nebiusv1alpha1.ConditionConfigUpdated, metav1.ConditionTrue, nebiusv1alpha1.ReasonNodeSetReady,
+	out.SetCondition(nebiusv1alpha1.ConditionConfigUpdated, metav1.ConditionTrue, nebiusv1alpha1.ReasonNodeSetReady,
 		"the nodes are NodeSet "+f.composed.SlurmName()+" in slurm.conf and describe themselves when they register")
 	updated := fmt.Sprintf("%d of %d workers are of the current revision", status.UpdatedReplicas, status.Desired)
 	if status.UpdatedReplicas >= status.Desired {
-		out.Say(nebiusv1alpha1.ConditionStatefulSetUpdated, metav1.ConditionTrue, nebiusv1alpha1.ReasonNodeSetReady, updated)
+		out.SetCondition(nebiusv1alpha1.ConditionStatefulSetUpdated, metav1.ConditionTrue, nebiusv1alpha1.ReasonNodeSetReady, updated)
 	} else {
-		out.Say(nebiusv1alpha1.ConditionStatefulSetUpdated, metav1.ConditionFalse, nebiusv1alpha1.ReasonNodeSetNotReady, updated)
+		out.SetCondition(nebiusv1alpha1.ConditionStatefulSetUpdated, metav1.ConditionFalse, nebiusv1alpha1.ReasonNodeSetNotReady, updated)
 	}
 	if part.Ready {
-		out.Say(nebiusv1alpha1.ConditionPodsReady, metav1.ConditionTrue, nebiusv1alpha1.ReasonNodeSetReady, part.Message)
+		out.SetCondition(nebiusv1alpha1.ConditionPodsReady, metav1.ConditionTrue, nebiusv1alpha1.ReasonNodeSetReady, part.Message)
 	} else {
-		out.Say(nebiusv1alpha1.ConditionPodsReady, metav1.ConditionFalse, nebiusv1alpha1.ReasonNodeSetNotReady, part.Message)
+		out.SetCondition(nebiusv1alpha1.ConditionPodsReady, metav1.ConditionFalse, nebiusv1alpha1.ReasonNodeSetNotReady, part.Message)
 	}
 	if f.atRest() {
-		out.Say(nebiusv1alpha1.ConditionStatefulSetTerminated, metav1.ConditionTrue, nebiusv1alpha1.ReasonMaintenance, "spec.maintenance of the SlurmCluster is "+string(f.cluster.Spec.Maintenance))
+		out.SetCondition(nebiusv1alpha1.ConditionStatefulSetTerminated, metav1.ConditionTrue, nebiusv1alpha1.ReasonMaintenance, "spec.maintenance of the SlurmCluster is "+string(f.cluster.Spec.Maintenance))
 	} else {
-		out.Say(nebiusv1alpha1.ConditionStatefulSetTerminated, metav1.ConditionFalse, nebiusv1alpha1.ReasonWorkersEnabled, "workers run")
+		out.SetCondition(nebiusv1alpha1.ConditionStatefulSetTerminated, metav1.ConditionFalse, nebiusv1alpha1.ReasonWorkersEnabled, "workers run")
 	}
 }

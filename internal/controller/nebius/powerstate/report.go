@@ -39,17 +39,17 @@ func report(state *nebiusv1alpha1.NodeSetPowerState, o reconcile.Outcome[facts, 
 		return out
 	}
 	if !p.asked {
-		out.Say(nebiusv1alpha1.ConditionScalingInProgress, metav1.ConditionUnknown, kube.ReasonWaiting, "Slurm has not said which nodes it wants")
+		out.SetCondition(nebiusv1alpha1.ConditionScalingInProgress, metav1.ConditionUnknown, kube.ReasonWaiting, "Slurm has not said which nodes it wants")
 		out.Parts = []kube.Part{{Name: "nodes", Reason: kube.ReasonWaiting, Message: "wait for Slurm to say which of them it wants"}}
 		return out
 	}
-	nodes := f.said(p)
+	nodes := f.messages(p)
 	state.Status.NodeStates = nodes.states(state.Status.NodeStates, o.Now)
 	out.Parts = []kube.Part{nodes.part()}
 	if moving := nodes.moving(); moving > 0 {
-		out.Say(nebiusv1alpha1.ConditionScalingInProgress, metav1.ConditionTrue, nebiusv1alpha1.ReasonPowerChanges, fmt.Sprintf("%d nodes are powered up or down", moving))
+		out.SetCondition(nebiusv1alpha1.ConditionScalingInProgress, metav1.ConditionTrue, nebiusv1alpha1.ReasonPowerChanges, fmt.Sprintf("%d nodes are powered up or down", moving))
 	} else {
-		out.Say(nebiusv1alpha1.ConditionScalingInProgress, metav1.ConditionFalse, kube.ReasonReconciled, "no node is powered up or down")
+		out.SetCondition(nebiusv1alpha1.ConditionScalingInProgress, metav1.ConditionFalse, kube.ReasonReconciled, "no node is powered up or down")
 	}
 	return out
 }
@@ -64,8 +64,8 @@ type word struct {
 	active, moving bool
 }
 
-// said returns what there is to show of each node that is to run, has a pod, or has a request.
-func (f *facts) said(p *plan) words {
+// messages returns what there is to show of each node that is to run, has a pod, or has a request.
+func (f *facts) messages(p *plan) words {
 	out := words{}
 	for ordinal, n := range f.nodes {
 		active := has(p.nodes.Active, ordinal)

@@ -18,10 +18,10 @@ func (s *status) exporter() {
 	case exporter == nil:
 		s.report.Drop = append(s.report.Drop, kind)
 	case *exporter.Spec.Replicas == 0:
-		s.report.Say(kind, metav1.ConditionFalse, nebiusv1.ReasonMaintenance, "there is no exporter while slurmctld is stopped")
+		s.report.SetCondition(kind, metav1.ConditionFalse, nebiusv1.ReasonMaintenance, "there is no exporter while slurmctld is stopped")
 	case part.Ready:
-		s.report.Say(kind, metav1.ConditionTrue, nebiusv1.ReasonAvailable, part.Name+": "+part.Message)
+		s.report.SetCondition(kind, metav1.ConditionTrue, nebiusv1.ReasonAvailable, part.Name+": "+part.Message)
 	default:
-		s.report.Say(kind, metav1.ConditionFalse, nebiusv1.ReasonNotAvailable, part.Name+": "+part.Message)
+		s.report.SetCondition(kind, metav1.ConditionFalse, nebiusv1.ReasonNotAvailable, part.Name+": "+part.Message)
 	}
 }

@@ -16,13 +16,13 @@ func (s *status) sConfigController() {
 	size := s.cluster.Spec.SConfigController.Node.Size
 	switch {
 	case s.composed.Jail.Condition == nil:
-		s.report.Say(kind, metav1.ConditionFalse, nebiusv1.ReasonDisabled, "the cluster has no jail to write files into")
+		s.report.SetCondition(kind, metav1.ConditionFalse, nebiusv1.ReasonDisabled, "the cluster has no jail to write files into")
 	case size != nil && *size == 0:
-		s.report.Say(kind, metav1.ConditionFalse, nebiusv1.ReasonDisabled, "spec.sConfigController.node.size is 0")
+		s.report.SetCondition(kind, metav1.ConditionFalse, nebiusv1.ReasonDisabled, "spec.sConfigController.node.size is 0")
 	case s.cluster.Spec.Maintenance.Downscaled():
-		s.report.Say(kind, metav1.ConditionFalse, nebiusv1.ReasonMaintenance, "nothing is written into the jail during maintenance")
+		s.report.SetCondition(kind, metav1.ConditionFalse, nebiusv1.ReasonMaintenance, "nothing is written into the jail during maintenance")
 	case s.composed.Jail.Paused:
-		s.report.Say(kind, metav1.ConditionFalse, nebiusv1.ReasonNotAvailable, "nothing else is written into the jail while it is overwritten")
+		s.report.SetCondition(kind, metav1.ConditionFalse, nebiusv1.ReasonNotAvailable, "nothing else is written into the jail while it is overwritten")
 	default:
 		s.component(kind, s.sConfigControllerPart()...)
 	}

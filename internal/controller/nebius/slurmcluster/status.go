@@ -70,13 +70,13 @@ func (s *status) common() {
 	switch {
 	case len(s.problems) > 0:
 		// What exists goes on running as it was.
-		s.report.Say(kind, metav1.ConditionFalse, nebiusv1.ReasonNotAvailable, "the spec cannot be put into effect, see condition Stalled")
+		s.report.SetCondition(kind, metav1.ConditionFalse, nebiusv1.ReasonNotAvailable, "the spec cannot be put into effect, see condition Stalled")
 	case s.cluster.Spec.Maintenance.Downscaled():
-		s.report.Say(kind, metav1.ConditionFalse, nebiusv1.ReasonMaintenance, "spec.maintenance is "+string(s.cluster.Spec.Maintenance))
+		s.report.SetCondition(kind, metav1.ConditionFalse, nebiusv1.ReasonMaintenance, "spec.maintenance is "+string(s.cluster.Spec.Maintenance))
 	case s.applied:
-		s.report.Say(kind, metav1.ConditionTrue, nebiusv1.ReasonAvailable, "keys, configuration and component objects are in place")
+		s.report.SetCondition(kind, metav1.ConditionTrue, nebiusv1.ReasonAvailable, "keys, configuration and component objects are in place")
 	case meta.FindStatusCondition(s.cluster.Status.Conditions, kind) == nil:
-		s.report.Say(kind, metav1.ConditionUnknown, nebiusv1.ReasonReconciling, "the first pass over the cluster is not complete")
+		s.report.SetCondition(kind, metav1.ConditionUnknown, nebiusv1.ReasonReconciling, "the first pass over the cluster is not complete")
 	}
 }
 
@@ -84,33 +84,33 @@ func (s *status) common() {
 func (s *status) components() {
 	nodes, rest, atRest := &s.cluster.Spec.SlurmNodes, s.composed.Rest, s.cluster.Spec.Maintenance.Downscaled()
 	if atRest {
-		s.report.Say(nebiusv1.ConditionControllersAvailable, metav1.ConditionFalse, nebiusv1.ReasonMaintenance, rest.Slurmctld)
+		s.report.SetCondition(nebiusv1.ConditionControllersAvailable, metav1.ConditionFalse, nebiusv1.ReasonMaintenance, rest.Slurmctld)
 	} else {
 		s.component(nebiusv1.ConditionControllersAvailable, s.comesBack(s.seen.Controller, rest.Slurmctld))
 	}
 	switch {
 	case s.workers() == 0:
-		s.report.Say(nebiusv1.ConditionWorkersAvailable, metav1.ConditionFalse, nebiusv1.ReasonDisabled, "the spec asks for no workers")
+		s.report.SetCondition(nebiusv1.ConditionWorkersAvailable, metav1.ConditionFalse, nebiusv1.ReasonDisabled, "the spec asks for no workers")
 	case atRest:
-		s.report.Say(nebiusv1.ConditionWorkersAvailable, metav1.ConditionFalse, nebiusv1.ReasonMaintenance, rest.Workers)
+		s.report.SetCondition(nebiusv1.ConditionWorkersAvailable, metav1.ConditionFalse, nebiusv1.ReasonMaintenance, rest.Workers)
 	default:
 		s.component(nebiusv1.ConditionWorkersAvailable, s.workerParts()...)
 	}
 	switch {
 	case nodes.Login.Size == 0:
-		s.report.Say(nebiusv1.ConditionLoginAvailable, metav1.ConditionFalse, nebiusv1.ReasonDisabled, "spec.slurmNodes.login.size is 0")
+		s.report.SetCondition(nebiusv1.ConditionLoginAvailable, metav1.ConditionFalse, nebiusv1.ReasonDisabled, "spec.slurmNodes.login.size is 0")
 	case atRest:
-		s.report.Say(nebiusv1.ConditionLoginAvailable, metav1.ConditionFalse, nebiusv1.ReasonMaintenance, "there are no login pods during maintenance")
+		s.report.SetCondition(nebiusv1.ConditionLoginAvailable, metav1.ConditionFalse, nebiusv1.ReasonMaintenance, "there are no login pods during maintenance")
 	default:
 		s.component(nebiusv1.ConditionLoginAvailable, s.comesBack(s.awaitsJail(s.seen.LoginSet), rest.Clients))
 	}
 	switch {
 	case nodes.Accounting.Enabled && atRest && rest.Slurmdbd != "":
-		s.report.Say(nebiusv1.ConditionAccountingAvailable, metav1.ConditionFalse, nebiusv1.ReasonMaintenance, rest.Slurmdbd)
+		s.report.SetCondition(nebiusv1.ConditionAccountingAvailable, metav1.ConditionFalse, nebiusv1.ReasonMaintenance, rest.Slurmdbd)
 	case nodes.Accounting.Enabled:
 		s.component(nebiusv1.ConditionAccountingAvailable, s.accountingParts()...)
 	default:
-		s.report.Say(nebiusv1.ConditionAccountingAvailable, metav1.ConditionFalse, nebiusv1.ReasonDisabled, "spec.slurmNodes.accounting.enabled is false")
+		s.report.SetCondition(nebiusv1.ConditionAccountingAvailable, metav1.ConditionFalse, nebiusv1.ReasonDisabled, "spec.slurmNodes.accounting.enabled is false")
 	}
 	s.sConfigController()
 	s.exporter()
@@ -128,13 +128,13 @@ func (s *status) images() {
 	if was := meta.FindStatusCondition(s.cluster.Status.Conditions, kind); was == nil || was.Message != message {
 		s.report.Events = append(s.report.Events, reconcile.Event{Type: corev1.EventTypeNormal, Reason: kind, Action: "Compose", Note: message})
 	}
-	s.report.Say(kind, metav1.ConditionTrue, nebiusv1.ReasonSoperatorImages, message)
+	s.report.SetCondition(kind, metav1.ConditionTrue, nebiusv1.ReasonSoperatorImages, message)
 }
 
 // editWaits copies the condition of the Controller to where users of the cluster look.
 func (s *status) editWaits() {
 	if waits := s.seen.EditWaits; waits != nil {
-		s.report.Say(waits.Type, waits.Status, waits.Reason, waits.Message)
+		s.report.SetCondition(waits.Type, waits.Status, waits.Reason, waits.Message)
 		return
 	}
 	s.report.Drop = append(s.report.Drop, slinkyv1beta1.ConditionEditWaits)
@@ -150,14 +150,14 @@ func (s *status) component(kind string, parts ...kube.Part) {
 	}
 	if len(missing) > 0 {
 		s.available = false
-		s.report.Say(kind, metav1.ConditionFalse, nebiusv1.ReasonNotAvailable, strings.Join(missing, "; "))
+		s.report.SetCondition(kind, metav1.ConditionFalse, nebiusv1.ReasonNotAvailable, strings.Join(missing, "; "))
 		return
 	}
 	messages := make([]string, 0, len(parts))
 	for _, p := range parts {
 		messages = append(messages, p.Name+": "+p.Message)
 	}
-	s.report.Say(kind, metav1.ConditionTrue, nebiusv1.ReasonAvailable, strings.Join(messages, "; "))
+	s.report.SetCondition(kind, metav1.ConditionTrue, nebiusv1.ReasonAvailable, strings.Join(messages, "; "))
 }
 
 // workers returns the number of workers that the spec asks for when the cluster is not at rest. How many come back is not composed yet.
@@ -245,22 +245,22 @@ func (s *status) spec() {
 	case nebiusv1.MaintenanceDownscaleAndOverwritePopulateJail:
 		// The Job from before goes when the mode begins. Until it has gone, the mode has not begun.
 		if s.applied || meta.FindStatusCondition(s.cluster.Status.Conditions, nebiusv1.ConditionPopulateJailMode) == nil {
-			s.report.Say(nebiusv1.ConditionPopulateJailMode, metav1.ConditionTrue, string(mode), "")
+			s.report.SetCondition(nebiusv1.ConditionPopulateJailMode, metav1.ConditionTrue, string(mode), "")
 		}
 	case nebiusv1.MaintenanceDownscale:
-		s.report.Say(nebiusv1.ConditionPopulateJailMode, metav1.ConditionUnknown, nebiusv1.ReasonUnknown, "the operator does not change the populate-jail Job")
+		s.report.SetCondition(nebiusv1.ConditionPopulateJailMode, metav1.ConditionUnknown, nebiusv1.ReasonUnknown, "the operator does not change the populate-jail Job")
 	case "":
-		s.report.Say(nebiusv1.ConditionPopulateJailMode, metav1.ConditionTrue, string(nebiusv1.MaintenanceNone), "")
+		s.report.SetCondition(nebiusv1.ConditionPopulateJailMode, metav1.ConditionTrue, string(nebiusv1.MaintenanceNone), "")
 	default:
-		s.report.Say(nebiusv1.ConditionPopulateJailMode, metav1.ConditionTrue, string(mode), "")
+		s.report.SetCondition(nebiusv1.ConditionPopulateJailMode, metav1.ConditionTrue, string(mode), "")
 	}
 	const refs = nebiusv1.ConditionNodeSetRefsResolved
 	switch {
 	case s.cluster.Spec.PartitionConfiguration.ConfigType != nebiusv1.PartitionConfigStructured:
 		s.report.Drop = append(s.report.Drop, refs)
 	case len(s.composed.Unresolved) > 0:
-		s.report.Say(refs, metav1.ConditionFalse, nebiusv1.ReasonNotResolved, strings.Join(s.composed.Unresolved, "; "))
+		s.report.SetCondition(refs, metav1.ConditionFalse, nebiusv1.ReasonNotResolved, strings.Join(s.composed.Unresolved, "; "))
 	default:
-		s.report.Say(refs, metav1.ConditionTrue, nebiusv1.ReasonResolved, "every partition has workers")
+		s.report.SetCondition(refs, metav1.ConditionTrue, nebiusv1.ReasonResolved, "every partition has workers")
 	}
 }

@@ -135,11 +135,11 @@ func Decide(f Facts) Next {
 	if n.Action != Tell && n.Action != Cordon && n.Action != SetTaint && n.Action != Release {
 		n.Marks = f.Node.Marks
 	}
-	if n.Action == Tell && n.Marks == f.Node.Marks && said(n.Drain, f.Node.Drain) && said(n.Reboot, f.Node.Reboot) {
+	if n.Action == Tell && n.Marks == f.Node.Marks && isAsWanted(n.Drain, f.Node.Drain) && isAsWanted(n.Reboot, f.Node.Reboot) {
 		n.Action, n.Drain, n.Reboot = Wait, nil, nil
 	}
 	return n
 }
 
-// said reports whether a condition is as it should be.
-func said(want *Condition, is Condition) bool { return want == nil || *want == is }
+// isAsWanted reports whether a condition is as it should be.
+func isAsWanted(want *Condition, is Condition) bool { return want == nil || *want == is }

@@ -62,8 +62,8 @@ func editWaits(out *reconcile.Report, p *plan, jobs need.Answer, before *metav1.
 		return
 	}
 	message := p.waits.Message(jobs)
-	out.Say(slinkyv1beta1.ConditionEditWaits, metav1.ConditionTrue, slinkyv1beta1.ReasonJobsNeedPartitions, message)
-	if before == nil || !p.waits.TellsOf(before.Message) {
+	out.SetCondition(slinkyv1beta1.ConditionEditWaits, metav1.ConditionTrue, slinkyv1beta1.ReasonJobsNeedPartitions, message)
+	if before == nil || !p.waits.IsAbout(before.Message) {
 		say(slinkyv1beta1.ReasonJobsNeedPartitions, message)
 	}
 }

@@ -196,7 +196,7 @@ func (r *reconciler) observe(ctx context.Context, l *slinkyv1beta1.LoginSet, _ f
 	if seen.part, seen.workload, err = r.ObserveWorkload(ctx, l.Namespace, l.Key().Name, wanted, "login", l.Replicas()); err != nil {
 		return err
 	}
-	return r.Tell(ctx, &seen.part, l.Namespace, login.Labels(l).Selector(), slinkyv1beta1.NameLogin)
+	return r.AppendLastWords(ctx, &seen.part, l.Namespace, login.Labels(l).Selector(), slinkyv1beta1.NameLogin)
 }
 
 func report(l *slinkyv1beta1.LoginSet, o reconcile.Outcome[facts, *reconcile.Plan, observation]) reconcile.Report {

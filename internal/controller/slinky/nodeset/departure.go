@@ -55,14 +55,14 @@ func (d departure) holds() string {
 	return fmt.Sprintf("%d workers are drained and deleted first, which takes until their jobs have ended; set spec.drainTimeout, such as 1s, to limit that", d.workers)
 }
 
-// stay gives a NodeSet the finalizer by which its deletion waits for its workers.
-func (r *reconciler) stay(ctx context.Context, n *slinkyv1beta1.NodeSet) error {
+// ensureFinalizer gives a NodeSet the finalizer by which its deletion waits for its workers.
+func (r *reconciler) ensureFinalizer(ctx context.Context, n *slinkyv1beta1.NodeSet) error {
 	return reconcile.IgnoreGone(r.finalizer(ctx, n, slinkyv1beta1.FinalizerWorkers, controllerutil.AddFinalizer))
 }
 
-// depart lets a NodeSet go that is being deleted, as soon as it may. Its workers wake it. Until then it keeps watching whether Slurm loses
+// finalizeWorkers lets a NodeSet go that is being deleted, as soon as it may. Its workers wake it. Until then it keeps watching whether Slurm loses
 // its state, since no worker may go because of that.
-func (r *reconciler) depart(ctx context.Context, n *slinkyv1beta1.NodeSet) (gone bool, again time.Time, err error) {
+func (r *reconciler) finalizeWorkers(ctx context.Context, n *slinkyv1beta1.NodeSet) (gone bool, again time.Time, err error) {
 	if !slices.Contains(n.Finalizers, slinkyv1beta1.FinalizerWorkers) {
 		return true, again, nil
 	}

@@ -53,7 +53,7 @@ type phase func(ctx context.Context, s *scope) (again time.Time, err error)
 // be silent, and nothing else waits for it.
 func (r *reconciler) phases() []phase {
 	return []phase{
-		r.renew,
+		r.renewRecords,
 		r.confirmPowerDown,
 		r.execute,
 		r.resume,
@@ -83,7 +83,7 @@ func (r *reconciler) drive(ctx context.Context, n *slinkyv1beta1.NodeSet, f fact
 	if problems, _ := problem.FromError(applyErr); len(problems) > 0 || len(p.Problems) > 0 {
 		return applyErr
 	}
-	if err := r.stay(ctx, n); err != nil { // before there is a worker
+	if err := r.ensureFinalizer(ctx, n); err != nil { // before there is a worker
 		return errors.Join(applyErr, err)
 	}
 	if err := r.keep(ctx, n, f, p.history); err != nil {

@@ -42,8 +42,8 @@ type facts struct {
 	// workers is what the plan for them is made from, except for the revision. registered are the names of those that Slurm has.
 	workers    nodesetplan.Input
 	registered hostlist.Set
-	// brake shows which workers wait until checks may take more out of service.
-	brake budget.Status
+	// drainBudget shows which workers wait until checks may take more out of service.
+	drainBudget budget.Status
 	// unfit are Kubernetes nodes that cannot get a worker. They do not keep other nodes from getting one.
 	unfit problem.List
 	// registration is the digest of what workers register with, where Slurm powers them up and down.
@@ -54,7 +54,7 @@ type facts struct {
 }
 
 func (r *reconciler) gather(ctx context.Context, n *slinkyv1beta1.NodeSet) (facts, error) {
-	f := facts{set: n, brake: r.brakes.Of(client.ObjectKeyFromObject(n))}
+	f := facts{set: n, drainBudget: r.budgets.Of(client.ObjectKeyFromObject(n))}
 	var err error
 	f.input, err = r.input(ctx, n)
 	if err == nil {
@@ -175,7 +175,7 @@ func (r *reconciler) linkOf(n *slinkyv1beta1.NodeSet) (*link.Link, bool) {
 // everything stays Unknown.
 func (r *reconciler) ask(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts *nodesetplan.Input) (hostlist.Set, error) {
 	registered := hostlist.SetOf()
-	facts.Lost, facts.JobsWantedSince = workerpod.Lost(n), r.interest.since(client.ObjectKeyFromObject(n))
+	facts.SlurmStateLost, facts.JobsWantedSince = workerpod.Lost(n), r.interest.since(client.ObjectKeyFromObject(n))
 	l, ok := r.linkOf(n)
 	if !ok {
 		return registered, nil
@@ -184,7 +184,7 @@ func (r *reconciler) ask(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []c
 	if snapshot.Trust != link.Fresh {
 		return registered, nil
 	}
-	facts.Asked, facts.Listed = snapshot.Taken, snapshot.Listed
+	facts.SnapshotTime, facts.NodeListTime = snapshot.Taken, snapshot.Listed
 	reservation, missing := nodesetplan.ReservationName(n.Name), false
 	for i := range pods {
 		name := workerpod.SlurmNode(&pods[i])
@@ -192,7 +192,7 @@ func (r *reconciler) ask(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []c
 		facts.Pods[i].Registered, facts.Pods[i].Forgotten = known, snapshot.Forgotten(name)
 		if found == nil {
 			missing = missing || facts.Pods[i].Ready
-			facts.Pods[i].Elsewhere = workerpod.Elsewhere(&pods[i], snapshot)
+			facts.Pods[i].RegisteredAs = workerpod.RegisteredAs(&pods[i], snapshot)
 			continue
 		}
 		registered.Add(name)

@@ -26,7 +26,7 @@ import (
 // lost reports workers that a Slurm without its state does not have. The condition is also the memory of it; a NodeSet without such workers
 // never has it.
 func lost(n *slinkyv1beta1.NodeSet, facts nodesetplan.Input, plan nodesetplan.Plan) (c metav1.Condition, ok bool) {
-	if facts.Asked.IsZero() {
+	if facts.SnapshotTime.IsZero() {
 		return c, false // Slurm does not answer, and its last answer stays
 	}
 	c = metav1.Condition{
@@ -104,7 +104,7 @@ func (a *absences) recall(set types.UID, facts *nodesetplan.Input) {
 			}
 			since, known := (*absent)[p.Name]
 			if !known {
-				since = facts.Asked
+				since = facts.SnapshotTime
 			}
 			p.Absent, now[p.Name] = since, since
 		}

@@ -31,7 +31,7 @@ func (r *reconciler) watchNodes(b *builder.Builder) {
 	r.watchKubeNodes(b)
 	r.watchNamesakes(b)
 	b.WatchesRawSource(reconcile.SlurmChanges(r.links, r.wake))
-	b.WatchesRawSource(r.brakeChanges())
+	b.WatchesRawSource(r.budgetChanges())
 	b.Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(setOfClaim), builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {

@@ -41,7 +41,7 @@ import (
 type reconciler struct {
 	reconcile.Base
 	links    *link.Registry
-	brakes   *budget.Brakes
+	budgets  *budget.Budgets
 	interest jobInterest
 	absences absences
 	names    takenNames
@@ -62,9 +62,9 @@ func Index(ctx context.Context, mgr ctrl.Manager) error {
 }
 
 // Setup registers the controller of NodeSets.
-func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, brakes *budget.Brakes) error {
+func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, budgets *budget.Budgets) error {
 	r := &reconciler{
-		Base: base, links: links, brakes: brakes,
+		Base: base, links: links, budgets: budgets,
 		sealed: lru.New(maxDigests), configs: lru.New(maxConfigs), refusals: lru.New(maxClaimRefusals),
 	}
 	kind := &reconcile.Kind[*slinkyv1beta1.NodeSet, facts, *plan, observation]{

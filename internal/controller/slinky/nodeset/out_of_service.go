@@ -54,10 +54,10 @@ func outOfService(pods []corev1.Pod) []slinkyv1beta1.NodeSetOutOfService {
 	return out
 }
 
-// brakeChanges wakes the NodeSets whose workers begin or cease to wait for the brake.
-func (r *reconciler) brakeChanges() source.Source {
+// budgetChanges wakes the NodeSets whose workers begin or cease to wait for the disruption budget.
+func (r *reconciler) budgetChanges() source.Source {
 	return source.Func(func(_ context.Context, queue reconcile.Queue) error {
-		r.brakes.Notify(func(set types.NamespacedName) { queue.Add(ctrl.Request{NamespacedName: set}) })
+		r.budgets.Notify(func(set types.NamespacedName) { queue.Add(ctrl.Request{NamespacedName: set}) })
 		return nil
 	})
 }
@@ -70,15 +70,15 @@ func drainsPaused(n *slinkyv1beta1.NodeSet, b budget.Status, out *reconcile.Repo
 		return
 	}
 	if len(b.Waiting) == 0 {
-		out.Say(slinkyv1beta1.ConditionDrainsByChecksPaused, metav1.ConditionFalse, slinkyv1beta1.ReasonWithinLimit, "no worker waits to be drained by a check")
+		out.SetCondition(slinkyv1beta1.ConditionDrainsByChecksPaused, metav1.ConditionFalse, slinkyv1beta1.ReasonWithinLimit, "no worker waits to be drained by a check")
 		return
 	}
 	text := fmt.Sprintf("checks have taken %d of %d workers out of service, and --max-nodes-drained-by-checks allows %d; %d more wait to be taken out: %s",
 		b.Out, b.Workers, b.Limit, len(b.Waiting), shortened(hostlist.Compress(b.Waiting)))
-	out.Say(slinkyv1beta1.ConditionDrainsByChecksPaused, metav1.ConditionTrue, slinkyv1beta1.ReasonLimitReached, text)
+	out.SetCondition(slinkyv1beta1.ConditionDrainsByChecksPaused, metav1.ConditionTrue, slinkyv1beta1.ReasonLimitReached, text)
 	if before == nil || before.Status != metav1.ConditionTrue {
 		out.Events = append(out.Events, reconcile.Event{
-			Type: corev1.EventTypeWarning, Reason: slinkyv1beta1.ConditionDrainsByChecksPaused, Action: "Brake", Note: text,
+			Type: corev1.EventTypeWarning, Reason: slinkyv1beta1.ConditionDrainsByChecksPaused, Action: "DrainBudget", Note: text,
 		})
 	}
 }

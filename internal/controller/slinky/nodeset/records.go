@@ -28,12 +28,12 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// renew deletes the records of Slurm nodes whose workers are about to be made and register with something else than the workers before. A
+// renewRecords deletes the records of Slurm nodes whose workers are about to be made and register with something else than the workers before. A
 // worker is left out of the plan while the deletion of its record is tried again; a record that somebody else holds stays, and its worker
 // is made. Records are not known until Slurm answers, which takes a moment after the operator has started. No worker is made as long as the
 // Controller reports that Slurm is reachable, nor for as long again while the deletion of a record is tried. Otherwise workers are made all
 // the same. Their pods show what is wrong when they run.
-func (r *reconciler) renew(ctx context.Context, s *scope) (again time.Time, err error) {
+func (r *reconciler) renewRecords(ctx context.Context, s *scope) (again time.Time, err error) {
 	n, in, plan := s.facts.set, s.facts.input, &s.now
 	key := client.ObjectKeyFromObject(n)
 	if len(plan.Create) == 0 {

@@ -46,7 +46,7 @@ func report(n *slinkyv1beta1.NodeSet, o reconcile.Outcome[facts, *plan, observat
 			out.Problems = append(out.Problems, problem.Waitingf("workers", slinkyv1beta1.ReasonWorkersUnknown, "%s", c.Message))
 		}
 	}
-	drainsPaused(n, f.brake, &out)
+	drainsPaused(n, f.drainBudget, &out)
 	part := count(n, f.pods, s.NodeSetHash, o.Now)
 	if o.Seen.driven && n.Spec.PinToNode && !part.Ready { // else the Kubernetes nodes were not looked at
 		part.Message += unscheduled(f.pods, f.workers.Nodes)
@@ -106,16 +106,16 @@ func minReady(n *slinkyv1beta1.NodeSet) time.Duration {
 }
 
 func countNode(s *slinkyv1beta1.NodeSetStatus, p *corev1.Pod) {
-	if workerpod.Says(p, "Idle") {
+	if workerpod.ShowsState(p, "Idle") {
 		s.SlurmIdle++
 	}
-	if workerpod.Says(p, "Allocated") || workerpod.Says(p, "Mixed") {
+	if workerpod.ShowsState(p, "Allocated") || workerpod.ShowsState(p, "Mixed") {
 		s.SlurmAllocated++
 	}
-	if workerpod.Says(p, "Down") {
+	if workerpod.ShowsState(p, "Down") {
 		s.SlurmDown++
 	}
-	if workerpod.Says(p, "Drain") && !workerpod.Says(p, "Undrain") {
+	if workerpod.ShowsState(p, "Drain") && !workerpod.ShowsState(p, "Undrain") {
 		s.SlurmDrain++
 	}
 }
@@ -146,22 +146,22 @@ func retiring(pods []corev1.Pod) string {
 }
 
 // metrics show how many workers are out of service. They are computed when they are collected: from the statuses of the NodeSets in the
-// cache, and from the brakes.
+// cache, and from the budgets.
 type metrics struct {
 	reader       client.Reader
-	brakes       *budget.Brakes
+	budgets      *budget.Budgets
 	outOfService *prometheus.Desc
 	waiting      *prometheus.Desc
 	limit        *prometheus.Desc
 }
 
 // Metrics returns the metrics of all NodeSets that the reader has.
-func Metrics(reader client.Reader, brakes *budget.Brakes) prometheus.Collector {
+func Metrics(reader client.Reader, budgets *budget.Budgets) prometheus.Collector {
 	gauge := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(prometheus.BuildFQName("coxswain", "nodes", name), help, append([]string{"namespace", "nodeset"}, labels...), nil)
 	}
 	return &metrics{
-		reader: reader, brakes: brakes,
+		reader: reader, budgets: budgets,
 		outOfService: gauge("out_of_service", "Workers whose Slurm nodes get no new jobs, by the reason of condition coxswain.dev/OutOfService.", "reason"),
 		waiting:      gauge("waiting_for_brake", "Workers that checks want out of service, and that wait because of --max-nodes-drained-by-checks."),
 		limit:        gauge("drained_by_checks_limit", "Workers that checks may take out of service at the same time."),
@@ -190,7 +190,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 		for _, o := range n.Status.OutOfService {
 			gauge(m.outOfService, int(o.Count), o.Reason)
 		}
-		gauge(m.waiting, len(m.brakes.Of(client.ObjectKeyFromObject(n)).Waiting))
-		gauge(m.limit, m.brakes.Limit(int(n.Status.Replicas)))
+		gauge(m.waiting, len(m.budgets.Of(client.ObjectKeyFromObject(n)).Waiting))
+		gauge(m.limit, m.budgets.Limit(int(n.Status.Replicas)))
 	}
 }

@@ -204,7 +204,7 @@ func (r *reconciler) finalizer(ctx context.Context, n *slinkyv1beta1.NodeSet, na
 // be asked any more because the RestApi is gone.
 func (r *reconciler) finalize(ctx context.Context, n *slinkyv1beta1.NodeSet) (again time.Time, err error) {
 	r.wantJobs(n, nil, nodesetplan.Plan{}, r.Clock.Now())
-	if gone, again, err := r.depart(ctx, n); err != nil || !gone {
+	if gone, again, err := r.finalizeWorkers(ctx, n); err != nil || !gone {
 		return again, err
 	}
 	if !controllerutil.ContainsFinalizer(n, slinkyv1beta1.FinalizerReservation) {

@@ -40,7 +40,7 @@ var absences = rule.List[*facts, absence]{
 		{
 			Name: "Slurm has lost its state, and there is no spec.drainTimeout", Does: "no, and time does not change that",
 			Why:  "it may have been there a moment ago, with jobs of which Slurm knows nothing any more",
-			When: func(f *facts) bool { return f.Lost == node.Yes && f.DrainTimeout == 0 },
+			When: func(f *facts) bool { return f.SlurmStateLost == node.Yes && f.DrainTimeout == 0 },
 		},
 		{
 			Name: "it has been absent for less than a minute", Does: "not yet", Why: "it is not enough that the minute is over: Slurm must have listed its nodes since then",
@@ -48,7 +48,7 @@ var absences = rule.List[*facts, absence]{
 		},
 		{
 			Name: "Slurm has not lost its state", Does: "yes", Why: "Slurm deletes no record of a busy node",
-			When: func(f *facts) bool { return f.Lost == node.No }, Then: rule.Is[*facts](absence{gone: true}),
+			When: func(f *facts) bool { return f.SlurmStateLost == node.No }, Then: rule.Is[*facts](absence{gone: true}),
 		},
 		{
 			Name: "it cannot be told whether Slurm has lost its state, and there is no spec.drainTimeout", Does: "not yet", Why: "it lacks most workers that it had",
@@ -57,7 +57,7 @@ var absences = rule.List[*facts, absence]{
 		},
 		{
 			Name: "spec.drainTimeout runs", Does: "not yet", Why: "jobs that Slurm has forgotten have the same time as others",
-			When: func(f *facts) bool { return f.Listed.Before(f.forgottenDeadline()) },
+			When: func(f *facts) bool { return f.NodeListTime.Before(f.forgottenDeadline()) },
 			Then: func(f *facts) absence { return f.lookAt(f.forgottenDeadline()) },
 		},
 		{Name: "otherwise", Does: "yes", Why: "spec.drainTimeout is over for jobs that Slurm may have forgotten", Then: rule.Is[*facts](absence{gone: true})},
@@ -73,7 +73,7 @@ func (w *Worker) lookAt(at time.Time) absence {
 }
 
 // Settled reports whether an absence has lasted long enough to be believed, if Slurm has not lost its state.
-func (w *Worker) Settled() bool { return !w.Listed.Before(w.settled()) }
+func (w *Worker) Settled() bool { return !w.NodeListTime.Before(w.settled()) }
 
 func (w *Worker) settled() time.Time { return w.since().Add(registrationTimeout) }
 

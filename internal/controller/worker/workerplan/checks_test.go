@@ -86,7 +86,7 @@ func TestAWorkerThatWaitsForChecks(t *testing.T) {
 				cordoned = node.No
 			}
 			got := workerplan.Next(workerplan.Worker{
-				Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: node.Reason{Text: tt.reason, SetBy: "slurm", At: noon},
+				Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: node.Reason{Text: tt.reason, SetBy: "slurm", At: noon},
 				Pod: tt.pod, Checks: tt.checks, Host: workerplan.Host{Name: "node-1", Cordoned: cordoned, Maintenance: tt.maintenance},
 				Record: workerplan.Record{Started: noon.Add(1)},
 			})
@@ -97,7 +97,7 @@ func TestAWorkerThatWaitsForChecks(t *testing.T) {
 	}
 	t.Run("a worker whose checks have not passed may go when it is retired and free", func(t *testing.T) {
 		got := workerplan.Next(workerplan.Worker{
-			Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: node.ChecksReason, SetBy: "slurm", At: noon},
+			Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: node.ChecksReason, SetBy: "slurm", At: noon},
 			Pod: aPod(1, scaledIn), Checks: disk, Host: anUncordonedNode, JobsKnown: node.Yes,
 		})
 		if !got.Delete {
@@ -106,7 +106,7 @@ func TestAWorkerThatWaitsForChecks(t *testing.T) {
 	})
 	t.Run("the mark of a cordon that is over does not say that it is about to be used", func(t *testing.T) {
 		got := workerplan.Next(workerplan.Worker{
-			Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: cordon, SetBy: "slurm", At: noon},
+			Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: cordon, SetBy: "slurm", At: noon},
 			Pod: aPod(1), Checks: disk, NodeMarked: true, Host: anUncordonedNode, JobsKnown: node.Yes, Protection: workerpod.UntilDrained,
 		})
 		if got.Announce || got.Protected != node.No {

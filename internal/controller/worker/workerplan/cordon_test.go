@@ -55,7 +55,7 @@ func TestACordonOfTheKubernetesNode(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := workerplan.Next(workerplan.Worker{
-				Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: tt.reason, Pod: tt.pod,
+				Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: tt.reason, Pod: tt.pod,
 				Host: workerplan.Host{Name: "node-1", Cordoned: tt.cordoned, CordonReason: tt.why}, NodeMarked: tt.marked,
 			})
 			got.OutOfService = workerplan.OutOfService{} // TestWhoKeepsJobsFromANode
@@ -90,7 +90,7 @@ func TestTheProtectionComesBackAsTheMarkGoes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := workerplan.Next(workerplan.Worker{
-				Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: tt.reason, Pod: tt.pod,
+				Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: tt.reason, Pod: tt.pod,
 				Host: workerplan.Host{Name: "node-1", Cordoned: node.No}, NodeMarked: tt.marked, Protection: workerpod.UntilDrained, JobsKnown: node.Yes,
 			})
 			if got.Protected != tt.want || got.NodeMark != node.No || got.Opens() {

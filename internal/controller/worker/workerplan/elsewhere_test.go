@@ -16,7 +16,7 @@ import (
 func TestAWorkerThatIsRegisteredUnderAnotherNameIsKept(t *testing.T) {
 	for _, protection := range []workerpod.Protection{workerpod.WhileBusy, workerpod.UntilDrained} {
 		got := workerplan.Next(workerplan.Worker{
-			Now: noon, Asked: noon, Listed: noon, Pod: aPod(1, scaledIn), Slurm: "w-1", Elsewhere: "ip-10-0-0-1", Known: node.No, Lost: node.No, Protection: protection,
+			Now: noon, SnapshotTime: noon, NodeListTime: noon, Pod: aPod(1, scaledIn), Slurm: "w-1", RegisteredAs: "ip-10-0-0-1", Registered: node.No, SlurmStateLost: node.No, Protection: protection,
 		})
 		if got.Delete || got.Protected != node.Yes || !strings.Contains(got.Message, "as node ip-10-0-0-1 rather than w-1") ||
 			len(got.Troubles) != 1 || got.Troubles[0].Reason != slinkyv1beta1.ReasonNodeNameMismatch {
@@ -26,7 +26,7 @@ func TestAWorkerThatIsRegisteredUnderAnotherNameIsKept(t *testing.T) {
 }
 
 func TestAWorkerThatSlurmMayHaveForgottenKeepsTheProtectionThatItHas(t *testing.T) {
-	got := workerplan.Next(workerplan.Worker{Now: noon, Asked: noon, Listed: noon, Pod: aPod(1), Known: node.No, Lost: node.Yes, Protection: workerpod.WhileBusy})
+	got := workerplan.Next(workerplan.Worker{Now: noon, SnapshotTime: noon, NodeListTime: noon, Pod: aPod(1), Registered: node.No, SlurmStateLost: node.Yes, Protection: workerpod.WhileBusy})
 	if got.Protected != node.Unknown || got.Delete {
 		t.Errorf("%+v", got)
 	}

@@ -64,7 +64,7 @@ var unregisteredEnds = rule.List[*facts, end]{
 			Name: "it is registered under another name", Does: "keep the pod", Why: "its jobs are not known by the name that is looked for; a person drains and deletes it",
 			When: func(f *facts) bool { return f.situation == registeredElsewhere },
 			Then: func(f *facts) end {
-				return end{message: "slurmd has registered as node " + f.Elsewhere + " rather than " + f.Slurm}
+				return end{message: "slurmd has registered as node " + f.RegisteredAs + " rather than " + f.Slurm}
 			},
 		},
 		{
@@ -89,7 +89,7 @@ var unregisteredEnds = rule.List[*facts, end]{
 		},
 		{
 			Name: "Slurm has lost its state, and there is no spec.drainTimeout", Does: "keep the pod until a person deletes it", Why: "jobs may run of which Slurm knows nothing any more",
-			When: func(f *facts) bool { return f.Lost == node.Yes && f.DrainTimeout == 0 },
+			When: func(f *facts) bool { return f.SlurmStateLost == node.Yes && f.DrainTimeout == 0 },
 			Then: rule.Is[*facts](end{message: "not registered in Slurm, which seems to have lost its state; delete the pod when you know that nothing runs there"}),
 		},
 		{

@@ -56,7 +56,7 @@ func TestMaintenanceOfTheKubernetesNode(t *testing.T) {
 				cordoned = node.No
 			}
 			got := workerplan.Next(workerplan.Worker{
-				Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: node.Reason{Text: tt.reason, SetBy: "slurm", At: noon},
+				Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: node.Reason{Text: tt.reason, SetBy: "slurm", At: noon},
 				Pod: tt.pod, Host: workerplan.Host{Name: "node-1", Cordoned: cordoned, Maintenance: tt.maintenance},
 			})
 			if got.Drain != tt.drain || got.Undrain != tt.undrain || got.Message != tt.message || got.NodeMark != cordoned || got.Delete {

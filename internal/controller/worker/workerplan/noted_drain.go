@@ -29,9 +29,9 @@ func (w *Worker) drainedForRegistration() bool {
 // over the reason of any earlier drain. before is the answer so far.
 func (w *Worker) HeldSince(before node.Answer) node.Answer {
 	switch {
-	case w.Known == node.No, w.drainedForRegistration():
+	case w.Registered == node.No, w.drainedForRegistration():
 		return node.No
-	case w.Known != node.Yes, w.State.Has(node.InvalidReg) && w.Record.Drained.OfRegistration():
+	case w.Registered != node.Yes, w.State.Has(node.InvalidReg) && w.Record.Drained.OfRegistration():
 		return before
 	}
 	return node.AnswerOf(node.HeldBy(w.State, w.Reason) == node.SomebodyElse)

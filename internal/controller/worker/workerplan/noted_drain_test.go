@@ -146,11 +146,11 @@ func TestWhichDrainsOfOthersAreNoted(t *testing.T) {
 // slurmctld writes its reason over the one of somebody else's drain, which cannot be seen afterwards.
 func TestWhoHeldTheNodeBeforeSlurmctldDrainedIt(t *testing.T) {
 	const invalid = "IDLE DRAIN INVALID_REG"
-	absent := registered(func(w *workerplan.Worker) { w.Known, w.State = node.No, node.State{} })
+	absent := registered(func(w *workerplan.Worker) { w.Registered, w.State = node.No, node.State{} })
 	free := registered()
 	person, theirs := drained("root", "bad disk"), drained("slurm", lowMemory, state(invalid))
 	noted := drained("slurm", lowMemory, state(invalid), notedOn(workerpod.Machine{}))
-	unheard := registered(func(w *workerplan.Worker) { w.Known = node.Unknown })
+	unheard := registered(func(w *workerplan.Worker) { w.Registered = node.Unknown })
 	for _, tt := range []struct {
 		name string
 		seen []workerplan.Worker

@@ -14,7 +14,7 @@ import (
 
 func TestJobsAreLetOntoANodeAfterThePodSaysSo(t *testing.T) {
 	undrained := workerplan.Worker{
-		Now: noon, Asked: noon, Known: node.Yes, JobsKnown: node.Yes, Protection: workerpod.UntilDrained, Pod: aPod(1),
+		Now: noon, SnapshotTime: noon, Registered: node.Yes, JobsKnown: node.Yes, Protection: workerpod.UntilDrained, Pod: aPod(1),
 		State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Hour)}, Host: workerplan.Host{Cordoned: node.No},
 	}
 	undrained.Pod.ReadySince = noon.Add(-time.Hour)
@@ -40,7 +40,7 @@ func TestJobsAreLetOntoANodeAfterThePodSaysSo(t *testing.T) {
 
 func TestNoWorkerGoesWhileJobsMayBeLetOntoItsNode(t *testing.T) {
 	drained := workerplan.Worker{
-		Now: noon, Asked: noon, Known: node.Yes, JobsKnown: node.Yes, Protection: workerpod.UntilDrained, Pod: aPod(1), Lost: node.No,
+		Now: noon, SnapshotTime: noon, Registered: node.Yes, JobsKnown: node.Yes, Protection: workerpod.UntilDrained, Pod: aPod(1), SlurmStateLost: node.No,
 		State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Hour)},
 		Host: workerplan.Host{Cordoned: node.Yes}, OpeningUntil: noon.Add(time.Second),
 	}

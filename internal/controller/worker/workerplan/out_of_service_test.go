@@ -72,7 +72,7 @@ func TestWhoKeepsJobsFromANode(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			at := noon.Add(-time.Hour)
 			w := workerplan.Worker{
-				Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: node.Reason{Text: tt.reason, SetBy: tt.by, At: at},
+				Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: node.Reason{Text: tt.reason, SetBy: tt.by, At: at},
 				Pod: tt.pod, Slurm: "w-1", Host: tt.host, Storage: tt.storage,
 			}
 			want := workerplan.OutOfService{Reason: tt.want, Message: tt.message}
@@ -82,7 +82,7 @@ func TestWhoKeepsJobsFromANode(t *testing.T) {
 			if diff := cmp.Diff(want, workerplan.Next(w).OutOfService); diff != "" {
 				t.Error(diff)
 			}
-			w.Known = node.Unknown
+			w.Registered = node.Unknown
 			if got := workerplan.Next(w); got.OutOfService.Reason != "" || got.ConditionsKnown {
 				t.Errorf("while Slurm is silent it is said: %+v", got)
 			}

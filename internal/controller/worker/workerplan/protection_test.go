@@ -21,7 +21,7 @@ func TestNoWorkerMayBeEvictedOnWhichAJobRunsOrMayStart(t *testing.T) {
 	words := []string{"IDLE", "MIXED", "ALLOCATED", "DOWN", "UNKNOWN", "DRAIN", "UNDRAIN", "COMPLETING", "NOT_RESPONDING", "INVALID", "HIBERNATING", "MAINTENANCE"}
 	rapid.Check(t, func(t *rapid.T) {
 		w := workerplan.Worker{
-			Now: noon, Asked: noon, Listed: noon, Known: node.Yes, Protection: workerpod.UntilDrained, Pod: aPod(1),
+			Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, Protection: workerpod.UntilDrained, Pod: aPod(1),
 			JobsKnown: rapid.SampledFrom([]node.Answer{node.Unknown, node.Yes}).Draw(t, "known"),
 			State:     node.Parse(rapid.SliceOfN(rapid.SampledFrom(words), 0, 4).Draw(t, "state")),
 			Reason: node.Reason{

@@ -19,7 +19,7 @@ import (
 func registered(options ...func(*workerplan.Worker)) workerplan.Worker {
 	comment := node.Comment{Namespace: "ns", PodName: "w-1", Node: "node-1", NodeSetName: "w", NodeSetUID: "u"}
 	w := workerplan.Worker{
-		Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse([]string{"IDLE"}), Pod: aPod(1), Slurm: "cpu-1", Comment: comment,
+		Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse([]string{"IDLE"}), Pod: aPod(1), Slurm: "cpu-1", Comment: comment,
 		Host:   workerplan.Host{Name: "node-1", Cordoned: node.No, Ready: node.Yes},
 		Record: workerplan.Record{Comment: comment.String(), Features: []string{"w"}, Active: []string{"w"}},
 	}
@@ -35,7 +35,7 @@ func placedAt(spec string) func(*workerplan.Worker) {
 
 // placedBefore sets the place that the pod shows from the annotation before.
 func placedBefore(spec string) func(*workerplan.Worker) {
-	return func(w *workerplan.Worker) { w.Placed = spec }
+	return func(w *workerplan.Worker) { w.Topology = spec }
 }
 
 func with(features string) func(*workerplan.Worker) {
@@ -79,37 +79,37 @@ func TestTheRecordOfTheNode(t *testing.T) {
 
 		{name: "what Slurm refused is told and not repeated",
 			w: registered(placedAt("a:b"), func(w *workerplan.Worker) {
-				w.Tried = workerplan.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-time.Minute), Problem: "Invalid topology"}
+				w.LastAttempt = workerplan.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-time.Minute), Problem: "Invalid topology"}
 			}),
 			trouble: `RecordRefused Slurm did not accept {"topology":"a:b"} for the record of node cpu-1: Invalid topology; the operator retries every 5m0s`},
 		{name: "what Slurm took and does not show is told and not repeated",
 			w: registered(placedAt("a:b"), func(w *workerplan.Worker) {
-				w.Tried = workerplan.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-time.Minute)}
+				w.LastAttempt = workerplan.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-time.Minute)}
 			}),
 			trouble: `RecordRefused Slurm did not accept {"topology":"a:b"} for the record of node cpu-1: Slurm does not show the change afterwards; the operator retries every 5m0s`},
 		{name: "what Slurm refused is tried again after a while",
 			w: registered(placedAt("a:b"), func(w *workerplan.Worker) {
-				w.Tried = workerplan.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-time.Hour), Problem: "no"}
+				w.LastAttempt = workerplan.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-time.Hour), Problem: "no"}
 			}),
 			want:    workerplan.RecordUpdate{Topology: text("a:b")},
 			trouble: `RecordRefused Slurm did not accept {"topology":"a:b"} for the record of node cpu-1: no; the operator retries every 5m0s`},
 		{name: "what got no answer is tried again soon, and is no trouble",
 			w: registered(placedAt("a:b"), func(w *workerplan.Worker) {
-				w.Tried = workerplan.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-10 * time.Second), Unanswered: true}
+				w.LastAttempt = workerplan.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-10 * time.Second), Unanswered: true}
 			}),
 			want: workerplan.RecordUpdate{Topology: text("a:b")}},
 		{name: "what got no answer is not tried again at once",
 			w: registered(placedAt("a:b"), func(w *workerplan.Worker) {
-				w.Tried = workerplan.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-9 * time.Second), Unanswered: true}
+				w.LastAttempt = workerplan.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(-9 * time.Second), Unanswered: true}
 			})},
 		{name: "nothing is written while an update is on its way", w: registered(placedAt("a:b"), func(w *workerplan.Worker) { w.Recording = true })},
 		{name: "nothing is written before Slurm has been asked what it made of the update before",
 			w: registered(placedAt("a:b"), func(w *workerplan.Worker) {
-				w.Recorded, w.Tried = noon.Add(time.Millisecond), workerplan.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(time.Millisecond)}
+				w.Recorded, w.LastAttempt = noon.Add(time.Millisecond), workerplan.Attempt{Update: `{"topology":"a:b"}`, At: noon.Add(time.Millisecond)}
 			})},
 		{name: "something else than what Slurm refused is written at once",
 			w: registered(placedAt("a:c"), func(w *workerplan.Worker) {
-				w.Tried = workerplan.Attempt{Update: `{"topology":"a:b"}`, At: noon, Problem: "no"}
+				w.LastAttempt = workerplan.Attempt{Update: `{"topology":"a:b"}`, At: noon, Problem: "no"}
 			}),
 			want: workerplan.RecordUpdate{Topology: text("a:c")}},
 	}
@@ -190,15 +190,15 @@ func TestDeadlines(t *testing.T) {
 
 func TestWorkersThatDoNotRegister(t *testing.T) {
 	absent := func(d time.Duration, options ...func(*workerpod.Pod)) workerplan.Worker {
-		return workerplan.Worker{Now: noon, Asked: noon, Listed: noon, Known: node.No, Pod: aPod(1, options...), Host: anUncordonedNode, Absent: noon.Add(-d), Lost: node.No}
+		return workerplan.Worker{Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.No, Pod: aPod(1, options...), Host: anUncordonedNode, Absent: noon.Add(-d), SlurmStateLost: node.No}
 	}
 	doubtful := func(w workerplan.Worker, timeout time.Duration) workerplan.Worker {
-		w.Lost, w.DrainTimeout = node.Unknown, timeout
+		w.SlurmStateLost, w.DrainTimeout = node.Unknown, timeout
 		return w
 	}
 	unregistered := func(p *workerpod.Pod) { p.Retired = workerpod.Unregistered }
 	lost := func(w workerplan.Worker, timeout time.Duration) workerplan.Worker {
-		w.Lost, w.DrainTimeout, w.Pod.ReadySince, w.Pod.Created = node.Yes, timeout, noon.Add(-48*time.Hour), noon.Add(-48*time.Hour)
+		w.SlurmStateLost, w.DrainTimeout, w.Pod.ReadySince, w.Pod.Created = node.Yes, timeout, noon.Add(-48*time.Hour), noon.Add(-48*time.Hour)
 		return w
 	}
 	tests := []struct {
@@ -241,8 +241,8 @@ func TestWhatAPersonHasToLookAt(t *testing.T) {
 		trouble string
 		again   time.Time
 	}{
-		{name: "a pod that is going has its grace period", w: registered(func(w *workerplan.Worker) { w.Pod.Terminating, w.Gone = true, noon }), again: noon.Add(time.Minute)},
-		{name: "a pod that is going should be gone after its grace period", w: registered(func(w *workerplan.Worker) { w.Pod.Terminating, w.Gone = true, noon.Add(-time.Hour) }),
+		{name: "a pod that is going has its grace period", w: registered(func(w *workerplan.Worker) { w.Pod.Terminating, w.TerminationDeadline = true, noon }), again: noon.Add(time.Minute)},
+		{name: "a pod that is going should be gone after its grace period", w: registered(func(w *workerplan.Worker) { w.Pod.Terminating, w.TerminationDeadline = true, noon.Add(-time.Hour) }),
 			trouble: "StuckTerminating Pod w-1 should have ended by 2026-11-20T11:00:00Z, but Kubernetes node node-1 has not confirmed that it did; the pod is replaced " +
 				"when it is gone. If the machine is lost, delete Node node-1; if you know that slurmd does not run there any more, delete the pod with --force"},
 		{name: "a Kubernetes node that is not ready is told", w: registered(func(w *workerplan.Worker) { w.Host.Ready = node.No }),

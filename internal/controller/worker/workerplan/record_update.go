@@ -59,7 +59,7 @@ func record(f *facts, action *Action) {
 	r.text = r.update.String()
 	if r.refused() {
 		t := trouble(slinkyv1beta1.ReasonRecordRefused, "Slurm did not accept %s for the record of node %s: %s; the operator retries every %s",
-			r.update, f.Slurm, cmp.Or(f.Tried.Problem, "Slurm does not show the change afterwards"), recordRetryInterval)
+			r.update, f.Slurm, cmp.Or(f.LastAttempt.Problem, "Slurm does not show the change afterwards"), recordRetryInterval)
 		action.report(&t)
 	}
 	attempt := attempts.Decide(r)
@@ -118,7 +118,7 @@ var places = rule.List[*recordFacts, place]{
 	Rules: []rule.Rule[*recordFacts, place]{
 		{
 			Name: "no annotation says it, and none has", Does: "it stays where it is", Why: "slurmd or an administrator has put it there",
-			When: func(r *recordFacts) bool { return !r.Host.HasTopology && r.Placed == "" },
+			When: func(r *recordFacts) bool { return !r.Host.HasTopology && r.Topology == "" },
 		},
 		{
 			Name: "no annotation says it any more, and Slurm has not been asked since the last write", Does: "look again in a second", Why: "Slurm may not show yet where the annotation put it",
@@ -159,11 +159,11 @@ var places = rule.List[*recordFacts, place]{
 }
 
 // asked reports whether Slurm has been asked since the last update of the record arrived.
-func (r *recordFacts) asked() bool { return r.Asked.After(r.Recorded) }
+func (r *recordFacts) asked() bool { return r.SnapshotTime.After(r.Recorded) }
 
 // isWherePlaced reports whether Slurm has the node in the place that the pod shows, where the annotation put it last.
 func (r *recordFacts) isWherePlaced() bool {
-	was, err := topology.Parse(r.Placed)
+	was, err := topology.Parse(r.Topology)
 	return err == nil && len(was) > 0 && r.have.Same(was)
 }
 
@@ -217,9 +217,9 @@ var attempts = rule.List[*recordFacts, attempt]{
 		{
 			Name: "Slurm did not answer to the same one, less than ten seconds ago", Does: "not yet", Why: "it may be down",
 			When: func(r *recordFacts) bool {
-				return r.unanswered() && r.Now.Before(r.Tried.At.Add(unansweredRetryInterval))
+				return r.unanswered() && r.Now.Before(r.LastAttempt.At.Add(unansweredRetryInterval))
 			},
-			Then: func(r *recordFacts) attempt { return attempt{again: r.Tried.At.Add(unansweredRetryInterval)} },
+			Then: func(r *recordFacts) attempt { return attempt{again: r.LastAttempt.At.Add(unansweredRetryInterval)} },
 		},
 		{
 			Name: "Slurm did not answer to the same one", Does: "yes", Why: "nobody knows whether it took it",
@@ -227,8 +227,10 @@ var attempts = rule.List[*recordFacts, attempt]{
 		},
 		{
 			Name: "Slurm refused the same one, less than five minutes ago", Does: "not yet", Why: "it becomes right by a change of Slurm's configuration, of which nobody tells us",
-			When: func(r *recordFacts) bool { return r.refused() && r.Now.Before(r.Tried.At.Add(recordRetryInterval)) },
-			Then: func(r *recordFacts) attempt { return attempt{again: r.Tried.At.Add(recordRetryInterval)} },
+			When: func(r *recordFacts) bool {
+				return r.refused() && r.Now.Before(r.LastAttempt.At.Add(recordRetryInterval))
+			},
+			Then: func(r *recordFacts) attempt { return attempt{again: r.LastAttempt.At.Add(recordRetryInterval)} },
 		},
 		{
 			Name: "Slurm refused the same one", Does: "yes", Why: "Slurm's configuration may have changed",
@@ -244,9 +246,11 @@ var attempts = rule.List[*recordFacts, attempt]{
 }
 
 // unanswered reports whether Slurm did not answer to the same update.
-func (r *recordFacts) unanswered() bool { return r.Tried.Update == r.text && r.Tried.Unanswered }
+func (r *recordFacts) unanswered() bool {
+	return r.LastAttempt.Update == r.text && r.LastAttempt.Unanswered
+}
 
 // refused reports whether Slurm refused the same update, or does not show it afterwards.
 func (r *recordFacts) refused() bool {
-	return r.Tried.Update == r.text && !r.Tried.Unanswered && (r.Tried.Problem != "" || r.asked() && !r.Recording)
+	return r.LastAttempt.Update == r.text && !r.LastAttempt.Unanswered && (r.LastAttempt.Problem != "" || r.asked() && !r.Recording)
 }

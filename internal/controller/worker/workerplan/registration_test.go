@@ -26,7 +26,7 @@ func TestAWorkerSaysThatItsRecordIsNotItsOwn(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			w := workerplan.Worker{
-				Now: noon, Asked: noon, Listed: noon, Pod: aPod(0), Slurm: "w-0", Known: node.Yes, State: node.Parse(strings.Fields(tt.state)),
+				Now: noon, SnapshotTime: noon, NodeListTime: noon, Pod: aPod(0), Slurm: "w-0", Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)),
 				Record: workerplan.Record{Comment: tt.comment}, Reason: node.Reason{Text: tt.reason, SetBy: "slurm"}, Host: workerplan.Host{Cordoned: node.No},
 				Comment: node.Comment{PodName: "w-0", Registration: "mine"},
 			}

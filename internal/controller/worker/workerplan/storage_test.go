@@ -40,7 +40,7 @@ func TestEphemeralStorageOfThePod(t *testing.T) {
 		message     string
 	}{
 		{name: "the node of a pod with full storage drains", storage: full, cordoned: node.No, state: "MIXED", pod: aPod(1), drain: reason, message: message},
-		{name: "the node does not drain before the brake lets it", storage: waits, cordoned: node.No, state: "MIXED", pod: aPod(1)},
+		{name: "the node does not drain before the disruption budget lets it", storage: waits, cordoned: node.No, state: "MIXED", pod: aPod(1)},
 		{name: "the node drains once, whatever the percentage is", storage: full, cordoned: node.No, state: "IDLE DRAIN", reason: node.StorageReason + " 85 % of its limit used", pod: aPod(1), message: message},
 		{name: "the node does not drain again when Soperator has drained it", storage: full, cordoned: node.No, state: "IDLE DRAIN", reason: soperators, pod: aPod(1), message: message},
 		{name: "an administrator's drain stays", storage: full, cordoned: node.No, state: "IDLE DRAIN", reason: "bad disk", pod: aPod(1)},
@@ -62,7 +62,7 @@ func TestEphemeralStorageOfThePod(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := workerplan.Next(workerplan.Worker{
-				Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: node.Reason{Text: tt.reason, SetBy: "slurm", At: noon},
+				Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: node.Reason{Text: tt.reason, SetBy: "slurm", At: noon},
 				Pod: tt.pod, Host: workerplan.Host{Name: "node-1", Cordoned: tt.cordoned, Maintenance: tt.maintenance}, Storage: tt.storage,
 			})
 			if got.Drain != tt.drain || got.Undrain != tt.undrain || got.Message != tt.message || got.Delete {

@@ -56,7 +56,7 @@ func TestSuspendedJobsKeepAWorker(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := workerplan.Next(workerplan.Worker{
-				Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse(strings.Fields(tt.state)), Pod: tt.pod, Host: anUncordonedNode,
+				Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Pod: tt.pod, Host: anUncordonedNode,
 				Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Hour)}, Protection: tt.protection, DrainTimeout: tt.timeout, JobsKnown: tt.known, Jobs: tt.jobs,
 			})
 			if got.WaitsForJobs != strings.HasPrefix(tt.message, "waiting for job") {
@@ -84,7 +84,7 @@ func TestTheJobsOfANodeWithAFlagThatIsNotKnownAreAskedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := workerplan.Worker{
-				Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse(strings.Fields(test.state)), Pod: test.pod, Host: anUncordonedNode,
+				Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(test.state)), Pod: test.pod, Host: anUncordonedNode,
 				Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Hour)}, Protection: test.protection,
 			}
 			if got := workerplan.Next(w); got.WantJobs != test.asks || got.Delete {
@@ -101,7 +101,7 @@ func TestTheJobsOfANodeWithAFlagThatIsNotKnownAreAskedFor(t *testing.T) {
 // Of many that are cordoned at once, most would be written to just before their protection ends, which is a write as well.
 func TestADrainIsShownTogetherWithTheEndOfTheProtection(t *testing.T) {
 	w := workerplan.Worker{
-		Now: noon, Asked: noon, Known: node.Yes, JobsKnown: node.Unknown, Lost: node.No, Pod: aPod(1, cordoned, protected), Host: anUncordonedNode,
+		Now: noon, SnapshotTime: noon, Registered: node.Yes, JobsKnown: node.Unknown, SlurmStateLost: node.No, Pod: aPod(1, cordoned, protected), Host: anUncordonedNode,
 		State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Second)}, Protection: workerpod.UntilDrained,
 	}
 	if action := workerplan.Next(w); !action.Brief || action.Protected != node.Yes || !action.Again.Equal(noon.Add(4*time.Second)) {
@@ -124,7 +124,7 @@ func TestADrainIsShownTogetherWithTheEndOfTheProtection(t *testing.T) {
 // Of many that are scaled in, most would be written to just before they go.
 func TestWhatLastsAMomentIsNotShownOfARetiredWorker(t *testing.T) {
 	w := workerplan.Worker{
-		Now: noon, Asked: noon, Known: node.Yes, JobsKnown: node.Unknown, Lost: node.No, Pod: aPod(1, scaledIn),
+		Now: noon, SnapshotTime: noon, Registered: node.Yes, JobsKnown: node.Unknown, SlurmStateLost: node.No, Pod: aPod(1, scaledIn),
 		State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Second)},
 	}
 	w.Pod.RetiredAt = noon.Add(-2 * time.Second)
@@ -143,7 +143,7 @@ func TestWhatLastsAMomentIsNotShownOfARetiredWorker(t *testing.T) {
 
 func TestADrainIsNotRenewedForARetirementWhileItMayEndInAMoment(t *testing.T) {
 	w := workerplan.Worker{
-		Now: noon, Asked: noon, Known: node.Yes, Pod: aPod(1, scaledIn), State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: cordonReason, At: noon.Add(-time.Hour)},
+		Now: noon, SnapshotTime: noon, Registered: node.Yes, Pod: aPod(1, scaledIn), State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: cordonReason, At: noon.Add(-time.Hour)},
 	}
 	if action := workerplan.Next(w); action.Drain != "" || action.Delete {
 		t.Errorf("before the jobs are known: %+v", action)

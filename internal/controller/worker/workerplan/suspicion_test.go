@@ -40,7 +40,7 @@ func TestACheckSuspectsTheMachineOfAWorker(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := workerplan.Next(workerplan.Worker{
-				Now: noon, Asked: noon, Listed: noon, Known: node.Yes, State: node.Parse(strings.Fields(tt.state)),
+				Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)),
 				Reason: node.Reason{Text: tt.reason, SetBy: "slurm", At: noon.Add(-time.Hour)},
 				Pod:    aPod(1), Slurm: "w-1", Host: workerplan.Host{Name: "node-1", Cordoned: node.No, Maintenance: tt.maintenance},
 			})

@@ -30,15 +30,15 @@ const stuckTerminatingTimeout = time.Minute
 
 // lateIfNotYet returns when a pod that is being deleted should be gone; zero when that is not known, or over.
 func (f *facts) lateIfNotYet() time.Time {
-	if f.Gone.IsZero() || f.late() {
+	if f.TerminationDeadline.IsZero() || f.late() {
 		return time.Time{}
 	}
-	return f.Gone.Add(stuckTerminatingTimeout)
+	return f.TerminationDeadline.Add(stuckTerminatingTimeout)
 }
 
 // late reports whether a pod that is being deleted should be gone by now.
 func (f *facts) late() bool {
-	return !f.Gone.IsZero() && !f.Now.Before(f.Gone.Add(stuckTerminatingTimeout))
+	return !f.TerminationDeadline.IsZero() && !f.Now.Before(f.TerminationDeadline.Add(stuckTerminatingTimeout))
 }
 
 const deleteByHand = "Drain the node and delete the pod when its jobs have ended: the record is deleted with it, and the next pod registers again"
@@ -55,7 +55,7 @@ var troubles = rule.List[*facts, Trouble]{
 			Then: func(f *facts) Trouble {
 				return trouble(slinkyv1beta1.ReasonStuckTerminating, "Pod %s should have ended by %s, but Kubernetes node %s has not confirmed that it did; "+
 					"the pod is replaced when it is gone. If the machine is lost, delete Node %s; if you know that slurmd does not run there any more, "+
-					"delete the pod with --force", f.Pod.Name, f.Gone.UTC().Format(time.RFC3339), f.Host.Name, f.Host.Name)
+					"delete the pod with --force", f.Pod.Name, f.TerminationDeadline.UTC().Format(time.RFC3339), f.Host.Name, f.Host.Name)
 			},
 		},
 		{
@@ -71,7 +71,7 @@ var troubles = rule.List[*facts, Trouble]{
 			When: func(f *facts) bool { return f.situation == registeredElsewhere },
 			Then: func(f *facts) Trouble {
 				return trouble(slinkyv1beta1.ReasonNodeNameMismatch, "slurmd has registered as Slurm node %s, but the operator expects %s, so it neither drains nor deletes the worker. "+
-					"Drain node %s by hand and delete the pod; the next pod registers with the right name, unless the image or spec.slurmd.args sets another", f.Elsewhere, f.Slurm, f.Elsewhere)
+					"Drain node %s by hand and delete the pod; the next pod registers with the right name, unless the image or spec.slurmd.args sets another", f.RegisteredAs, f.Slurm, f.RegisteredAs)
 			},
 		},
 		{

@@ -21,8 +21,8 @@ type Worker struct {
 	Pod workerpod.Pod
 	// Slurm is the name of its Slurm node.
 	Slurm string
-	// Gone is when a pod that is being deleted should have ended; zero for others.
-	Gone time.Time
+	// TerminationDeadline is when a pod that is being deleted should have ended; zero for others.
+	TerminationDeadline time.Time
 	// Host is the Kubernetes node that the pod runs on.
 	Host Host
 	// Storage is what is known about the pod's ephemeral storage.
@@ -31,16 +31,16 @@ type Worker struct {
 	Checks workerpod.Checks
 	// NodeMarked reports whether the pod carries our mark that its Kubernetes node is cordoned.
 	NodeMarked bool
-	// Asked is when Slurm was asked for what follows.
-	Asked time.Time
-	// Listed is when Slurm was asked for its last list of nodes: a node that is not in it was absent then.
-	Listed time.Time
-	// Known answers whether Slurm has the node: Unknown unless Slurm has just answered.
-	Known node.Answer
+	// SnapshotTime is when Slurm was asked for what follows.
+	SnapshotTime time.Time
+	// NodeListTime is when Slurm was asked for its last list of nodes: a node that is not in it was absent then.
+	NodeListTime time.Time
+	// Registered answers whether Slurm has the node: Unknown unless Slurm has just answered.
+	Registered node.Answer
 	// Absent is since when Slurm, whenever it was asked, did not have the node; zero when it has, or it is not known.
 	Absent time.Time
-	// Elsewhere is the Slurm node that slurmd has registered as, if that is not Slurm.
-	Elsewhere string
+	// RegisteredAs is the Slurm node that slurmd has registered as, if that is not Slurm.
+	RegisteredAs string
 	// NeverAnswered reports whether Slurm is asked and has not answered yet, and nothing on the pod shows that it ever has.
 	NeverAnswered bool
 	// State and Reason are the node's by Slurm's present answer; State is the zero State without one.
@@ -53,12 +53,12 @@ type Worker struct {
 	Comment node.Comment
 	// Held answers whether somebody else held the node before slurmctld drained it for a registration: see HeldSince.
 	Held node.Answer
-	// Placed is the place of the Slurm node that the pod shows: the last annotation of its Kubernetes node.
-	Placed string
-	// Recording reports whether an update of the record is on its way. Recorded is when the last one arrived, and Tried what it was.
-	Recording bool
-	Recorded  time.Time
-	Tried     Attempt
+	// Topology is the place of the Slurm node that the pod shows: the last annotation of its Kubernetes node.
+	Topology string
+	// Recording reports whether an update of the record is on its way. Recorded is when the last one arrived, and LastAttempt what it was.
+	Recording   bool
+	Recorded    time.Time
+	LastAttempt Attempt
 	// Jobs are the jobs on the node, those that end last at the end, if JobsKnown is Yes.
 	Jobs      []Job
 	JobsKnown node.Answer
@@ -75,9 +75,9 @@ type Worker struct {
 	Announced time.Time
 	// OpeningUntil is until when a write may arrive that lets jobs onto the node, according to announcements.
 	OpeningUntil time.Time
-	// Lost answers whether Slurm has lost its state, so that an absent node proves nothing: by the very list in which the node is absent, and
+	// SlurmStateLost answers whether Slurm has lost its state, so that an absent node proves nothing: by the very list in which the node is absent, and
 	// by what the NodeSet remembers. Without a No, no pod is deleted that has started.
-	Lost node.Answer
+	SlurmStateLost node.Answer
 }
 
 // Job is a job on the node of a worker.
@@ -135,15 +135,15 @@ var situations = rule.List[*facts, situation]{
 		},
 		{
 			Name: "Slurm did not say whether it has the node", Does: "it is not known", Why: "nothing is deleted or changed on an answer that is not known to be true now",
-			When: func(f *facts) bool { return f.Known == node.Unknown }, Then: rule.Is[*facts](notAnswered),
+			When: func(f *facts) bool { return f.Registered == node.Unknown }, Then: rule.Is[*facts](notAnswered),
 		},
 		{
 			Name: "Slurm has the slurmd under another node name", Does: "it is registered elsewhere", Why: "its jobs are not known by the name that is looked for",
-			When: func(f *facts) bool { return f.Known == node.No && f.Elsewhere != "" }, Then: rule.Is[*facts](registeredElsewhere),
+			When: func(f *facts) bool { return f.Registered == node.No && f.RegisteredAs != "" }, Then: rule.Is[*facts](registeredElsewhere),
 		},
 		{
 			Name: "Slurm does not have the node", Does: "it is unregistered", Why: "it starts, or its record was deleted, or Slurm has lost its state",
-			When: func(f *facts) bool { return f.Known == node.No }, Then: rule.Is[*facts](unregistered),
+			When: func(f *facts) bool { return f.Registered == node.No }, Then: rule.Is[*facts](unregistered),
 		},
 		{
 			Name: "the pod is retired", Does: "it is to go", Why: "the NodeSet has marked it",

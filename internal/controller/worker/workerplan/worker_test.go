@@ -138,7 +138,7 @@ func TestNext(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := workerplan.Worker{Now: noon, Asked: noon, Listed: noon.Add(-tt.age), JobsKnown: node.Yes, Pod: tt.pod, Known: tt.known, Reason: tt.reason, Host: anUncordonedNode, DrainTimeout: tt.timeout, Protection: tt.protect, Lost: node.No}
+			w := workerplan.Worker{Now: noon, SnapshotTime: noon, NodeListTime: noon.Add(-tt.age), JobsKnown: node.Yes, Pod: tt.pod, Registered: tt.known, Reason: tt.reason, Host: anUncordonedNode, DrainTimeout: tt.timeout, Protection: tt.protect, SlurmStateLost: node.No}
 			if tt.known == node.Yes {
 				w.State = node.Parse(strings.Fields(tt.state))
 			}
@@ -165,7 +165,7 @@ func TestNext(t *testing.T) {
 }
 
 func TestMarksOnPodsAreNotTakenFromStatesThatAreNotKnown(t *testing.T) {
-	got := workerplan.Next(workerplan.Worker{Now: noon, Pod: aPod(1), Known: node.Unknown, Protection: workerpod.UntilDrained})
+	got := workerplan.Next(workerplan.Worker{Now: noon, Pod: aPod(1), Registered: node.Unknown, Protection: workerpod.UntilDrained})
 	if got.ConditionsKnown || got.Protected != node.Unknown {
 		t.Errorf("%+v", got)
 	}
@@ -178,7 +178,7 @@ func TestNothingIsShownOfWhatThePodBeforeHasLeft(t *testing.T) {
 		pod := aPod(1)
 		pod.Created, pod.Phase = noon.Add(created), phase
 		w := workerplan.Worker{
-			Now: noon.Add(now), Asked: noon.Add(now), Listed: noon.Add(now), Known: node.Yes, Pod: pod, Host: anUncordonedNode,
+			Now: noon.Add(now), SnapshotTime: noon.Add(now), NodeListTime: noon.Add(now), Registered: node.Yes, Pod: pod, Host: anUncordonedNode,
 			State: node.Parse(strings.Fields(state)), Reason: node.Reason{Text: "slurm-operator: Pod is terminating", At: noon.Add(-time.Second)},
 		}
 		if started != 0 {
@@ -212,7 +212,7 @@ func TestANewPodKeepsItsProtectionUntilTheDrainOfThePodBeforeEnds(t *testing.T) 
 		pod := aPod(1, options...)
 		pod.Created, pod.ReadySince = noon.Add(-10*time.Second), noon.Add(-5*time.Second)
 		return workerplan.Next(workerplan.Worker{
-			Now: noon, Asked: noon, Listed: noon, Known: node.Yes, Pod: pod, Host: anUncordonedNode, Protection: workerpod.UntilDrained, JobsKnown: node.Yes,
+			Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, Pod: pod, Host: anUncordonedNode, Protection: workerpod.UntilDrained, JobsKnown: node.Yes,
 			State: node.Parse([]string{"DOWN", "DRAIN"}), Reason: node.Reason{Text: reason, At: noon.Add(-time.Minute)},
 		}).Protected
 	}

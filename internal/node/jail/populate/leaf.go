@@ -77,8 +77,8 @@ func (w *worker) place(dir int, name string, replacesDirectory bool) error {
 	return w.change(func() error { return unix.Renameat(dir, w.temporary, dir, name) })
 }
 
-// anew runs a function that makes the temporary name, once more if a run that was killed has left it.
-func (w *worker) anew(dir int, create func() error) error {
+// createTemp runs a function that makes the temporary name, once more if a run that was killed has left it.
+func (w *worker) createTemp(dir int, create func() error) error {
 	err := w.change(create)
 	if !errors.Is(err, unix.EEXIST) {
 		return err
@@ -96,7 +96,7 @@ func (w *worker) regular(d *directory, name string, st *unix.Statx_t) (err error
 	}
 	defer func() { err = errors.Join(err, unix.Close(in)) }()
 	var out int
-	err = w.anew(d.target, func() (err error) {
+	err = w.createTemp(d.target, func() (err error) {
 		out, err = unix.Openat(d.target, w.temporary, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 		return err
 	})
@@ -105,15 +105,15 @@ func (w *worker) regular(d *directory, name string, st *unix.Statx_t) (err error
 	}
 	err = w.content(in, out, st)
 	if err == nil {
-		err = w.dress(in, out, d.target, st)
+		err = w.setAttributes(in, out, d.target, st)
 	}
 	// A network file system may report only now that it is full.
 	return errors.Join(err, unix.Close(out))
 }
 
-// dress gives a file its owner, mode, attributes and times, in this order: a new owner takes away set-user-ID bits
+// setAttributes gives a file its owner, mode, attributes and times, in this order: a new owner takes away set-user-ID bits
 // and capabilities.
-func (w *worker) dress(in, out, dir int, st *unix.Statx_t) error {
+func (w *worker) setAttributes(in, out, dir int, st *unix.Statx_t) error {
 	if err := w.change(func() error { return unix.Fchown(out, int(st.Uid), int(st.Gid)) }); err != nil {
 		return err
 	}
@@ -131,24 +131,24 @@ func (w *worker) symlink(d *directory, name string, st *unix.Statx_t) error {
 	if err != nil {
 		return err
 	}
-	if err := w.anew(d.target, func() error { return unix.Symlinkat(to, d.target, w.temporary) }); err != nil {
+	if err := w.createTemp(d.target, func() error { return unix.Symlinkat(to, d.target, w.temporary) }); err != nil {
 		return err
 	}
-	return w.undress(d.target, st)
+	return w.setOwnerAndTimes(d.target, st)
 }
 
 // special makes devices, pipes and sockets.
 func (w *worker) special(d *directory, st *unix.Statx_t) error {
 	device := unix.Mkdev(st.Rdev_major, st.Rdev_minor)
-	err := w.anew(d.target, func() error { return unix.Mknodat(d.target, w.temporary, uint32(st.Mode), int(device)) }) //nolint:gosec // numbers of devices have 32 bits
+	err := w.createTemp(d.target, func() error { return unix.Mknodat(d.target, w.temporary, uint32(st.Mode), int(device)) }) //nolint:gosec // numbers of devices have 32 bits
 	if err != nil {
 		return err
 	}
-	return w.undress(d.target, st)
+	return w.setOwnerAndTimes(d.target, st)
 }
 
-// undress gives what cannot be opened its owner and times.
-func (w *worker) undress(dir int, st *unix.Statx_t) error {
+// setOwnerAndTimes gives what cannot be opened its owner and times.
+func (w *worker) setOwnerAndTimes(dir int, st *unix.Statx_t) error {
 	err := w.change(func() error {
 		return unix.Fchownat(dir, w.temporary, int(st.Uid), int(st.Gid), unix.AT_SYMLINK_NOFOLLOW)
 	})
@@ -209,7 +209,7 @@ func (w *worker) linked(d *directory, name string, st *unix.Statx_t, there bool,
 	if err != nil {
 		return err
 	}
-	err = w.anew(d.target, func() error { return unix.Linkat(dir, base(other.rel), d.target, w.temporary, 0) })
+	err = w.createTemp(d.target, func() error { return unix.Linkat(dir, base(other.rel), d.target, w.temporary, 0) })
 	if err = errors.Join(err, unix.Close(dir)); err != nil {
 		return err
 	}

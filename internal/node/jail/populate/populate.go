@@ -115,7 +115,7 @@ func run(o Options, progress *Progress, step func() error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	mode, err := c.look()
+	mode, err := c.readState()
 	if err != nil {
 		return err
 	}

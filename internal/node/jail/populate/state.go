@@ -69,8 +69,8 @@ func (c *copier) tryLock() (unlock func() error, err error) {
 	}
 }
 
-// look finds out what the jail is, and returns the mode in which it is to be filled; empty if it is not.
-func (c *copier) look() (mode string, err error) {
+// readState finds out what the jail is, and returns the mode in which it is to be filled; empty if it is not.
+func (c *copier) readState() (mode string, err error) {
 	complete, err := c.complete()
 	if err != nil {
 		return "", err

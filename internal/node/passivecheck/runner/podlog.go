@@ -24,9 +24,9 @@ const PodLog = "/var/log/slurm/slurmd.log"
 // maxLine is how long a line may be, in bytes, that no other writer of a FIFO cuts in two: PIPE_BUF, pipe(7).
 const maxLine = 4096
 
-// TellPod writes an internal error into the log of the worker's pod, below the root of the container, from where log collectors read
+// WriteToPodLog writes an internal error into the log of the worker's pod, below the root of the container, from where log collectors read
 // it. It does not wait. An image whose slurmd has another log does without.
-func TellPod(root string, counter passivecheck.Counter, fault error) error {
+func WriteToPodLog(root string, counter passivecheck.Counter, fault error) error {
 	fifo, err := os.OpenFile(filepath.Join(root, PodLog), os.O_WRONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0) //nolint:gosec // a constant path
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

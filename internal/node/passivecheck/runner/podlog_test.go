@@ -76,7 +76,7 @@ func TestTheLogOfThePodHoldsNobodyUp(t *testing.T) {
 	t.Run("a long line is cut, so that slurmd's lines stay whole", func(t *testing.T) {
 		root := t.TempDir()
 		held := podLog(t, root)
-		if err := runner.TellPod(root, counter, errors.New(strings.Repeat("x", 10_000))); err != nil {
+		if err := runner.WriteToPodLog(root, counter, errors.New(strings.Repeat("x", 10_000))); err != nil {
 			t.Error(err)
 		}
 		if got := said(t, held); len(got) != 4096 || !strings.HasSuffix(got, "x\n") {
@@ -91,7 +91,7 @@ func TestTheLogOfThePodHoldsNobodyUp(t *testing.T) {
 				break
 			}
 		}
-		if err := runner.TellPod(root, counter, errors.New("x")); !errors.Is(err, unix.EAGAIN) {
+		if err := runner.WriteToPodLog(root, counter, errors.New("x")); !errors.Is(err, unix.EAGAIN) {
 			t.Errorf("it ends with %v", err)
 		}
 	})
@@ -101,19 +101,19 @@ func TestTheLogOfThePodHoldsNobodyUp(t *testing.T) {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o750), unix.Mkfifo(path, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		if err := runner.TellPod(root, counter, errors.New("x")); !errors.Is(err, unix.ENXIO) {
+		if err := runner.WriteToPodLog(root, counter, errors.New("x")); !errors.Is(err, unix.ENXIO) {
 			t.Errorf("it ends with %v", err)
 		}
 	})
 	t.Run("a file is left alone, as nobody keeps it small", func(t *testing.T) {
 		n := newNode(t, "IDLE", "")
 		n.write(runner.PodLog, "slurmd")
-		if err := runner.TellPod(n.root, counter, errors.New("x")); err != nil || n.read(runner.PodLog) != "slurmd" {
+		if err := runner.WriteToPodLog(n.root, counter, errors.New("x")); err != nil || n.read(runner.PodLog) != "slurmd" {
 			t.Errorf("%v, and the file has %q", err, n.read(runner.PodLog))
 		}
 	})
 	t.Run("an image without it does without", func(t *testing.T) {
-		if err := runner.TellPod(t.TempDir(), counter, errors.New("x")); err != nil {
+		if err := runner.WriteToPodLog(t.TempDir(), counter, errors.New("x")); err != nil {
 			t.Error(err)
 		}
 	})

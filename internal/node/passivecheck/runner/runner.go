@@ -180,7 +180,7 @@ func (r *Runner) Fault(name string, err error) {
 	if err := Count(r.Machine.Root, counter); err != nil {
 		r.Log.Error("The internal error could not be counted", "check", name, "error", err)
 	}
-	if err := TellPod(r.Machine.Root, counter, err); err != nil {
+	if err := WriteToPodLog(r.Machine.Root, counter, err); err != nil {
 		r.Log.Error("The internal error could not be told in the log of the pod", "check", name, "error", err)
 	}
 }

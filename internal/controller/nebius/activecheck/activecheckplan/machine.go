@@ -28,15 +28,15 @@ type Worker struct {
 	UID  types.UID
 	// Machine is the machine of its Kubernetes node; zero while that is not known.
 	Machine workerpod.Machine
-	// Said is what the pod shows of the check so far.
-	Said string
+	// CheckState is what the pod shows of the check so far.
+	CheckState string
 }
 
 // Mark is what a pod is to show of the check.
 type Mark struct {
-	Pod  string
-	UID  types.UID
-	Says string
+	Pod        string
+	UID        types.UID
+	CheckState string
 	// Failed is true if the check has failed there and the pod does not show it yet.
 	Failed bool
 }
@@ -71,7 +71,7 @@ func (o *Output) onMachines(in Input, template corev1.PodTemplateSpec) {
 	}
 	made := map[string]bool{}
 	for _, w := range in.Workers {
-		if _, here := workerpod.CheckPassed(w.Said, w.Machine); here || w.Machine.UID == "" {
+		if _, here := workerpod.CheckPassed(w.CheckState, w.Machine); here || w.Machine.UID == "" {
 			continue
 		}
 		name := machineJobName(in.Check, w.Machine)
@@ -81,18 +81,18 @@ func (o *Output) onMachines(in Input, template corev1.PodTemplateSpec) {
 		mark := Mark{Pod: w.Name, UID: w.UID}
 		switch {
 		case at >= 0:
-			mark.Says = says(&in.MachineJobs[at], w.Machine)
-			mark.Failed = has(&in.MachineJobs[at], batchv1.JobFailed) && mark.Says != w.Said
+			mark.CheckState = says(&in.MachineJobs[at], w.Machine)
+			mark.Failed = has(&in.MachineJobs[at], batchv1.JobFailed) && mark.CheckState != w.CheckState
 		case len(o.Problems) > 0:
-			mark.Says = "cannot run: " + o.Problems[0].Error()
+			mark.CheckState = "cannot run: " + o.Problems[0].Error()
 		default:
-			mark.Says = "waits for Job " + name
+			mark.CheckState = "waits for Job " + name
 			if !made[name] {
 				o.Add(machineJob(in.Check, name, w.Machine, template))
 				made[name] = true
 			}
 		}
-		if mark.Says != w.Said {
+		if mark.CheckState != w.CheckState {
 			o.Marks = append(o.Marks, mark)
 		}
 	}

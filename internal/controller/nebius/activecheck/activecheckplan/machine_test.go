@@ -47,13 +47,13 @@ func TestWhatWorkersThatNeedACheckWaitFor(t *testing.T) {
 		{name: "one Job is made for a machine", spec: required, workers: []Worker{waits, {Name: "w-1", Machine: node1}},
 			want: "make disk-7bbac03e3e; w-0: waits for Job disk-7bbac03e3e; w-1: waits for Job disk-7bbac03e3e"},
 		{name: "nothing happens while nothing is known of the machine", spec: required, workers: []Worker{{Name: "w-0"}}},
-		{name: "nothing happens while the Job runs", spec: required, workers: []Worker{{Name: "w-0", Machine: node1, Said: "waits for Job disk-7bbac03e3e"}}, jobs: []batchv1.Job{onNode1("")}},
+		{name: "nothing happens while the Job runs", spec: required, workers: []Worker{{Name: "w-0", Machine: node1, CheckState: "waits for Job disk-7bbac03e3e"}}, jobs: []batchv1.Job{onNode1("")}},
 		{name: "a Job that is complete lets its workers pass", spec: required, workers: []Worker{waits}, jobs: []batchv1.Job{onNode1(batchv1.JobComplete)}, want: "w-0: Passed node-1/u/s"},
-		{name: "a worker that has passed does not wait, whatever becomes of the Job", spec: required, workers: []Worker{{Name: "w-0", Machine: node1, Said: "Passed node-1/u/s"}}},
+		{name: "a worker that has passed does not wait, whatever becomes of the Job", spec: required, workers: []Worker{{Name: "w-0", Machine: node1, CheckState: "Passed node-1/u/s"}}},
 		{name: "a Job that failed is told of", spec: required, workers: []Worker{waits}, jobs: []batchv1.Job{onNode1(batchv1.JobFailed)}, want: "w-0: Job disk-7bbac03e3e failed: BackoffLimitExceeded: it ended (new)"},
-		{name: "a Job that failed is told of once", spec: required, workers: []Worker{{Name: "w-0", Machine: node1, Said: "Job disk-7bbac03e3e failed: BackoffLimitExceeded: it ended"}}, jobs: []batchv1.Job{onNode1(batchv1.JobFailed)}},
+		{name: "a Job that failed is told of once", spec: required, workers: []Worker{{Name: "w-0", Machine: node1, CheckState: "Job disk-7bbac03e3e failed: BackoffLimitExceeded: it ended"}}, jobs: []batchv1.Job{onNode1(batchv1.JobFailed)}},
 		{name: "a Job of that name about another machine does not count", spec: required, workers: []Worker{waits}, jobs: []batchv1.Job{other}, want: "make disk-7bbac03e3e; w-0: waits for Job disk-7bbac03e3e"},
-		{name: "a machine that was exchanged is looked at anew", spec: required, workers: []Worker{{Name: "w-0", Machine: workerpod.Machine{Node: "node-1", UID: "u", System: "new"}, Said: "Passed node-1/u/s"}}, jobs: []batchv1.Job{onNode1(batchv1.JobComplete)},
+		{name: "a machine that was exchanged is looked at anew", spec: required, workers: []Worker{{Name: "w-0", Machine: workerpod.Machine{Node: "node-1", UID: "u", System: "new"}, CheckState: "Passed node-1/u/s"}}, jobs: []batchv1.Job{onNode1(batchv1.JobComplete)},
 			want: "make disk-42d5f3aa28; w-0: waits for Job disk-42d5f3aa28"},
 		{name: "a check with mistakes keeps its workers waiting, and they say so", spec: "k8sJobSpec: {}, requiredBeforeJobs: true", workers: []Worker{waits}, want: "w-0: cannot run: spec.k8sJobSpec.jobContainer.image: must be given"},
 	} {
@@ -68,7 +68,7 @@ func TestWhatWorkersThatNeedACheckWaitFor(t *testing.T) {
 				}
 			}
 			for _, m := range out.Marks {
-				text := fmt.Sprintf("%s: %s", m.Pod, m.Says)
+				text := fmt.Sprintf("%s: %s", m.Pod, m.CheckState)
 				if m.Failed {
 					text += " (new)"
 				}

@@ -18,7 +18,7 @@ const maxJobEndsWait = 10 * time.Second
 // jobs end, none goes before that is known for all of them, or has been waited for long enough; meanwhile Plan.WantJobs names them.
 func (in *Input) scaleIn(candidates []*workerpod.Pod, n int, retired map[string]workerpod.Cause, plan *Plan) {
 	n = min(max(0, n), len(candidates))
-	if in.Asked.IsZero() {
+	if in.SnapshotTime.IsZero() {
 		// Without Slurm it is not known who is busy by now, so those that are going go.
 		slices.SortStableFunc(candidates, func(a, b *workerpod.Pod) int {
 			return -boolean(a.Retired == workerpod.ScaleIn, b.Retired == workerpod.ScaleIn)

@@ -58,7 +58,7 @@ func TestAChoiceWaitsToHearWhenJobsEnd(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			in := nodesetplan.Input{Now: noon, Asked: noon, Listed: noon, Revision: "new", Replicas: tt.replicas, Pods: tt.pods}
+			in := nodesetplan.Input{Now: noon, SnapshotTime: noon, NodeListTime: noon, Revision: "new", Replicas: tt.replicas, Pods: tt.pods}
 			if tt.since > 0 {
 				in.JobsWantedSince = noon.Add(-tt.since)
 			}
@@ -75,7 +75,7 @@ func TestWhileSlurmIsSilentTheChoiceStands(t *testing.T) {
 	if diff := cmp.Diff(nodesetplan.Plan{Desired: 1}, nodesetplan.Make(in)); diff != "" {
 		t.Errorf("while Slurm is silent (-want +got):\n%s", diff)
 	}
-	in.Asked = noon
+	in.SnapshotTime = noon
 	if diff := cmp.Diff(nodesetplan.Plan{Desired: 1, Retire: retire(workerpod.ScaleIn, "w-0"), Unretire: []string{"w-1"}}, nodesetplan.Make(in)); diff != "" {
 		t.Errorf("when it has answered (-want +got):\n%s", diff)
 	}

@@ -20,19 +20,19 @@ import (
 // TestAMismatchOfNamesAloneTakesNoWorker is about workers in the network of their Kubernetes nodes, which have dots in their names, while
 // slurmd has registered by the short ones.
 func TestAMismatchOfNamesAloneTakesNoWorker(t *testing.T) {
-	elsewhere := func(p *workerpod.Pod) { p.Elsewhere = "ip-10-0-0-1" }
+	elsewhere := func(p *workerpod.Pod) { p.RegisteredAs = "ip-10-0-0-1" }
 	pods := []workerpod.Pod{
 		aPod(0, known(node.No), elsewhere), aPod(1, known(node.No), elsewhere), aPod(2, known(node.No), elsewhere),
 	}
-	got := nodesetplan.Make(nodesetplan.Input{Now: noon, Asked: noon, Listed: noon, Replicas: 3, Revision: "new", MaxUnavailable: 3, Pods: pods})
+	got := nodesetplan.Make(nodesetplan.Input{Now: noon, SnapshotTime: noon, NodeListTime: noon, Replicas: 3, Revision: "new", MaxUnavailable: 3, Pods: pods})
 	if diff := cmp.Diff(nodesetplan.Plan{Desired: 3}, got); diff != "" {
 		t.Error(diff)
 	}
 
 	for _, cause := range []workerpod.Cause{"", workerpod.ScaleIn, workerpod.Unregistered} {
 		w := workerplan.Worker{
-			Now: noon, Pod: aPod(0), Slurm: "ip-10-0-0-1.ec2.internal", Known: node.No, Asked: noon, Listed: noon,
-			Absent: noon.Add(-time.Hour), Elsewhere: "ip-10-0-0-1", Protection: workerpod.UntilDrained,
+			Now: noon, Pod: aPod(0), Slurm: "ip-10-0-0-1.ec2.internal", Registered: node.No, SnapshotTime: noon, NodeListTime: noon,
+			Absent: noon.Add(-time.Hour), RegisteredAs: "ip-10-0-0-1", Protection: workerpod.UntilDrained,
 		}
 		w.Pod.Retired = cause
 		action := workerplan.Next(w)

@@ -38,18 +38,18 @@ type Input struct {
 	// MinReady is how long a worker must be ready to count as available.
 	MinReady time.Duration
 	Pods     []workerpod.Pod
-	// Asked is when Slurm was asked about the pods' nodes; zero while it does not answer.
-	Asked time.Time
-	// Listed is when Slurm was asked for its last list of nodes: a node that is not in it was absent then.
-	Listed time.Time
+	// SnapshotTime is when Slurm was asked about the pods' nodes; zero while it does not answer.
+	SnapshotTime time.Time
+	// NodeListTime is when Slurm was asked for its last list of nodes: a node that is not in it was absent then.
+	NodeListTime time.Time
 	// JobsWantedSince is since when Slurm has been asked about the jobs of the workers that the plan before named; zero when it named none.
 	JobsWantedSince time.Time
 	// Others are the workers of other NodeSets in the same cluster; they need not be there while Slurm has all of Pods.
 	Others []workerpod.Pod
 	// SlurmctldSince is since when the slurmctld that answers has run without a break; zero when that is not known.
 	SlurmctldSince time.Time
-	// Lost reports whether Slurm was found to have lost its state, and workers have been missing there since.
-	Lost bool
+	// SlurmStateLost reports whether Slurm was found to have lost its state, and workers have been missing there since.
+	SlurmStateLost bool
 }
 
 // Retirement is a worker to mark.

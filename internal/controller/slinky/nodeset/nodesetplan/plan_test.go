@@ -90,7 +90,7 @@ func TestMake(t *testing.T) {
 		{"a worker that was retired before is retired still, and nobody else",
 			nodesetplan.Input{Replicas: 2, Pods: []workerpod.Pod{aPod(0, scaledIn), aPod(1), aPod(2)}}, nodesetplan.Plan{}},
 		{"a worker that turns out to have jobs stays when an idle one can go instead",
-			nodesetplan.Input{Asked: noon, Listed: noon, Replicas: 2, Pods: []workerpod.Pod{aPod(0), aPod(1, busy), aPod(2, scaledIn, busy)}},
+			nodesetplan.Input{SnapshotTime: noon, NodeListTime: noon, Replicas: 2, Pods: []workerpod.Pod{aPod(0), aPod(1, busy), aPod(2, scaledIn, busy)}},
 			nodesetplan.Plan{Retire: retire(workerpod.ScaleIn, "w-0"), Unretire: []string{"w-2"}}},
 		{"of two workers with jobs the one that was chosen goes, whatever ends first",
 			nodesetplan.Input{Replicas: 1, Pods: []workerpod.Pod{aPod(0, scaledIn, busy), aPod(1, jobsUntil(time.Minute))}}, nodesetplan.Plan{}},
@@ -222,7 +222,7 @@ func TestRollingUpdate(t *testing.T) {
 	}
 	unheard := func(p *workerpod.Pod) { p.Busy = true }
 	t.Run("no more while a scale-in waits to hear when jobs end, though more serve than are wanted", func(t *testing.T) {
-		check(t, nodesetplan.Input{Now: noon, Asked: noon, Revision: "new", Rolling: true, Replicas: 1, MaxUnavailable: 1, Pods: []workerpod.Pod{
+		check(t, nodesetplan.Input{Now: noon, SnapshotTime: noon, Revision: "new", Rolling: true, Replicas: 1, MaxUnavailable: 1, Pods: []workerpod.Pod{
 			aPod(0, old, unheard), aPod(1, old, unheard, updating)}}, nodesetplan.Plan{WantJobs: []string{"w-1", "w-0"}, Again: noon.Add(10 * time.Second)})
 	})
 	t.Run("OnDelete replaces nobody, and unretires those that a rolling update chose", func(t *testing.T) {

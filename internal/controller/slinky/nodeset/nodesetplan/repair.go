@@ -49,7 +49,7 @@ var sightings = rule.List[*repairFacts, sighting]{
 	Rules: []rule.Rule[*repairFacts, sighting]{
 		{
 			Name: "it is registered under another name", Does: "no", Why: "it runs",
-			When: func(f *repairFacts) bool { return f.Elsewhere != "" },
+			When: func(f *repairFacts) bool { return f.RegisteredAs != "" },
 		},
 		{
 			Name: "it is retired as unregistered, and Slurm does not answer", Does: "it stays retired", Why: "nobody knows better",
@@ -62,17 +62,19 @@ var sightings = rule.List[*repairFacts, sighting]{
 		},
 		{
 			Name: "it is absent for two minutes, and is retired as unregistered", Does: "yes", Why: "slurmd does not register again by itself",
-			When: func(f *repairFacts) bool { return f.overdue(f.Pod, f.Listed) && f.Retired == workerpod.Unregistered },
+			When: func(f *repairFacts) bool {
+				return f.overdue(f.Pod, f.NodeListTime) && f.Retired == workerpod.Unregistered
+			},
 			Then: rule.Is[*repairFacts](sighting{presence: missing}),
 		},
 		{
 			Name: "it is absent for two minutes, and the last list is older than that of others", Does: "not yet: Slurm is asked for a list", Why: "it may be missing by mistake, and Slurm would say so for ever",
-			When: func(f *repairFacts) bool { return f.overdue(f.Pod, f.Listed) && f.outdated },
+			When: func(f *repairFacts) bool { return f.overdue(f.Pod, f.NodeListTime) && f.outdated },
 			Then: rule.Is[*repairFacts](sighting{presence: unsettled}),
 		},
 		{
 			Name: "it is absent for two minutes", Does: "yes, if no more go than may be unavailable", Why: "somebody has deleted the record of its node, and slurmd does not register again by itself",
-			When: func(f *repairFacts) bool { return f.overdue(f.Pod, f.Listed) },
+			When: func(f *repairFacts) bool { return f.overdue(f.Pod, f.NodeListTime) },
 			Then: rule.Is[*repairFacts](sighting{presence: missing}),
 		},
 		{
@@ -92,7 +94,7 @@ var sightings = rule.List[*repairFacts, sighting]{
 }
 
 // mayRegister reports whether the worker is ready, and Slurm has not been asked since it should have it.
-func (f *repairFacts) mayRegister() bool { return f.Ready && f.Listed.Before(due(f.Pod)) }
+func (f *repairFacts) mayRegister() bool { return f.Ready && f.NodeListTime.Before(due(f.Pod)) }
 
 // repair retires workers that run and that Slurm does not have. No more go at once than may be unavailable. When Slurm has lost its state,
 // jobs may still run under a slurmd that it does not know; then nothing is done, and Lost is how many there are.
@@ -144,7 +146,7 @@ func (in *Input) overdue(p *workerpod.Pod, asked time.Time) bool {
 func (in *Input) outdated() bool {
 	overdue := func(pods []workerpod.Pod) bool {
 		for i := range pods {
-			if p := &pods[i]; p.Registered == node.No && p.Elsewhere == "" && in.overdue(p, in.Asked) && !in.overdue(p, in.Listed) {
+			if p := &pods[i]; p.Registered == node.No && p.RegisteredAs == "" && in.overdue(p, in.SnapshotTime) && !in.overdue(p, in.NodeListTime) {
 				return true
 			}
 		}
@@ -167,7 +169,7 @@ func due(p *workerpod.Pod) time.Time {
 // the next one would not register either. unclear reports that.
 func (in *Input) lost() (ours int, unclear bool) {
 	registered, missing, never, ourNever := 0, 0, 0, 0
-	lost := in.Lost
+	lost := in.SlurmStateLost
 	for i := range len(in.Pods) + len(in.Others) {
 		p := in.workerOfCluster(i)
 		gone := forgotten(p)
@@ -175,9 +177,9 @@ func (in *Input) lost() (ours int, unclear bool) {
 		if i < len(in.Pods) {
 			mine = 1
 		}
-		absent := p.Registered == node.No && (gone || in.overdue(p, in.Listed) || in.Lost && p.Phase == "Running" && !p.Terminating)
+		absent := p.Registered == node.No && (gone || in.overdue(p, in.NodeListTime) || in.SlurmStateLost && p.Phase == "Running" && !p.Terminating)
 		switch {
-		case p.Registered == node.Yes, p.Elsewhere != "":
+		case p.Registered == node.Yes, p.RegisteredAs != "":
 			registered++
 		case !absent:
 		case !gone && in.neverHad(p):
@@ -208,7 +210,7 @@ func (in *Input) neverHad(p *workerpod.Pod) bool {
 // Unregistered reports whether a worker of the cluster should be registered and is not, and has never been seen there.
 func (in *Input) Unregistered() bool {
 	for i := range len(in.Pods) + len(in.Others) {
-		if p := in.workerOfCluster(i); p.Registered == node.No && !p.Was && in.overdue(p, in.Listed) {
+		if p := in.workerOfCluster(i); p.Registered == node.No && !p.Was && in.overdue(p, in.NodeListTime) {
 			return true
 		}
 	}

@@ -73,13 +73,13 @@ func TestRepair(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			check(t, nodesetplan.Input{
-				Now: noon, Asked: noon, Listed: noon, Replicas: 3, Revision: "new", MaxUnavailable: 1, Pods: tt.pods, Others: tt.others, Lost: tt.lost,
+				Now: noon, SnapshotTime: noon, NodeListTime: noon, Replicas: 3, Revision: "new", MaxUnavailable: 1, Pods: tt.pods, Others: tt.others, SlurmStateLost: tt.lost,
 			}, tt.want)
 		})
 	}
 	t.Run("an answer from before the worker had its time does not count, and the next one is waited for", func(t *testing.T) {
 		check(t, nodesetplan.Input{
-			Now: noon, Asked: noon.Add(-time.Hour), Listed: noon.Add(-time.Hour), Replicas: 1, Revision: "new", MaxUnavailable: 1, Pods: []workerpod.Pod{aPod(0, missing)}, Others: []workerpod.Pod{aPod(7, there)},
+			Now: noon, SnapshotTime: noon.Add(-time.Hour), NodeListTime: noon.Add(-time.Hour), Replicas: 1, Revision: "new", MaxUnavailable: 1, Pods: []workerpod.Pod{aPod(0, missing)}, Others: []workerpod.Pod{aPod(7, there)},
 		}, nodesetplan.Plan{Again: noon.Add(time.Second)})
 	})
 	for name, pods := range map[string][]workerpod.Pod{
@@ -89,13 +89,13 @@ func TestRepair(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			check(t, nodesetplan.Input{
-				Now: noon, Asked: noon, Listed: noon.Add(-time.Hour), Replicas: 2, Revision: "new", MaxUnavailable: 1, Pods: pods,
+				Now: noon, SnapshotTime: noon, NodeListTime: noon.Add(-time.Hour), Replicas: 2, Revision: "new", MaxUnavailable: 1, Pods: pods,
 			}, nodesetplan.Plan{Relist: true, Again: noon.Add(time.Second)})
 		})
 	}
 	t.Run("a list that is new enough for one of two workers does not count", func(t *testing.T) {
 		check(t, nodesetplan.Input{
-			Now: noon, Asked: noon, Listed: noon.Add(-time.Minute), Replicas: 2, Revision: "new", MaxUnavailable: 1,
+			Now: noon, SnapshotTime: noon, NodeListTime: noon.Add(-time.Minute), Replicas: 2, Revision: "new", MaxUnavailable: 1,
 			Pods: []workerpod.Pod{aPod(0, missing), aPod(1, missing, absentFor(150*time.Second))}, Others: []workerpod.Pod{aPod(7, there), aPod(8, there)},
 		}, nodesetplan.Plan{Relist: true, Again: noon.Add(time.Second)})
 	})
@@ -125,7 +125,7 @@ func TestWorkersThatSlurmHasNeverHadAreNotLost(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			in := nodesetplan.Input{
-				Now: noon, Asked: noon, Listed: noon, Replicas: 3, Revision: "new", MaxUnavailable: 1, Pods: tt.pods, Others: tt.others, Lost: tt.lost,
+				Now: noon, SnapshotTime: noon, NodeListTime: noon, Replicas: 3, Revision: "new", MaxUnavailable: 1, Pods: tt.pods, Others: tt.others, SlurmStateLost: tt.lost,
 			}
 			if tt.since > 0 {
 				in.SlurmctldSince = noon.Add(-tt.since)
@@ -135,7 +135,7 @@ func TestWorkersThatSlurmHasNeverHadAreNotLost(t *testing.T) {
 	}
 	for name, want := range map[string]bool{"w-0": true, "w-1": false, "w-2": false, "w-3": false} {
 		pods := map[string]workerpod.Pod{"w-0": aPod(0, missing), "w-1": aPod(1, missing, was), "w-2": aPod(2, there), "w-3": aPod(3, missing, readyFor(time.Second))}
-		if in := (nodesetplan.Input{Now: noon, Asked: noon, Listed: noon, Pods: []workerpod.Pod{pods[name]}}); in.Unregistered() != want {
+		if in := (nodesetplan.Input{Now: noon, SnapshotTime: noon, NodeListTime: noon, Pods: []workerpod.Pod{pods[name]}}); in.Unregistered() != want {
 			t.Errorf("%s: since when slurmctld runs is asked for: %t", name, !want)
 		}
 	}
@@ -147,7 +147,7 @@ func TestNoLossOfStateTakesWorkers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 12).Draw(t, "workers")
 		in := nodesetplan.Input{
-			Now: noon, Asked: noon, Listed: noon, Replicas: size, Revision: "new", Rolling: true, MaxUnavailable: rapid.IntRange(1, 3).Draw(t, "maxUnavailable"),
+			Now: noon, SnapshotTime: noon, NodeListTime: noon, Replicas: size, Revision: "new", Rolling: true, MaxUnavailable: rapid.IntRange(1, 3).Draw(t, "maxUnavailable"),
 		}
 		for i := range size {
 			in.Pods = append(in.Pods, aPod(i, known(node.Yes)))
@@ -172,7 +172,7 @@ func TestNoLossOfStateTakesWorkers(t *testing.T) {
 		lost := gone > 0 && gone+len(in.Others) > size-gone
 		for range 20 {
 			plan := nodesetplan.Make(in)
-			in.Lost = plan.Lost > 0
+			in.SlurmStateLost = plan.Lost > 0
 			unregistered := 0
 			for _, r := range plan.Retire {
 				if r.Cause == workerpod.Unregistered {
@@ -192,9 +192,9 @@ func TestNoLossOfStateTakesWorkers(t *testing.T) {
 				}
 			}
 			in.Now = in.Now.Add(time.Minute)
-			in.Asked = in.Now
+			in.SnapshotTime = in.Now
 			if plan.Relist || rapid.Bool().Draw(t, "something changed") {
-				in.Listed = in.Now
+				in.NodeListTime = in.Now
 			}
 		}
 	})

@@ -105,7 +105,7 @@ func (w *world) input() nodesetplan.Input {
 		MaxUnavailable: w.maxUnavailable, MinReady: 10 * time.Second,
 	}
 	if !w.mute {
-		in.Asked, in.Listed = w.now, w.now
+		in.SnapshotTime, in.NodeListTime = w.now, w.now
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.kube)) {
 		in.Nodes = append(in.Nodes, w.kube[name])
@@ -263,12 +263,12 @@ func (w *world) remove(name string) {
 func (w *world) worker(name string) {
 	p := w.pods[name]
 	n := w.node(p)
-	in := workerplan.Worker{Now: w.now, Asked: w.now, Listed: w.now, Pod: w.pod(name), Host: workerplan.Host{Name: "node-1", Cordoned: node.AnswerOf(w.hosts[name])}, NodeMarked: w.marked[name], DrainTimeout: w.drainTimeout, Protection: workerpod.UntilDrained, Known: node.No, JobsKnown: node.Yes, Lost: node.No}
+	in := workerplan.Worker{Now: w.now, SnapshotTime: w.now, NodeListTime: w.now, Pod: w.pod(name), Host: workerplan.Host{Name: "node-1", Cordoned: node.AnswerOf(w.hosts[name])}, NodeMarked: w.marked[name], DrainTimeout: w.drainTimeout, Protection: workerpod.UntilDrained, Registered: node.No, JobsKnown: node.Yes, SlurmStateLost: node.No}
 	switch {
 	case w.mute:
-		in.Known, in.Why = node.Unknown, "silence"
+		in.Registered, in.Why = node.Unknown, "silence"
 	case n != nil:
-		in.Known, in.State, in.Reason = node.Yes, n.state(), n.reason
+		in.Registered, in.State, in.Reason = node.Yes, n.state(), n.reason
 	}
 	in.Absent = in.Pod.Absent
 	action := workerplan.Next(in)

@@ -89,31 +89,31 @@ func TestWhatTheDrainOfAFailedJobMeets(t *testing.T) {
 	}
 }
 
-// Two runs find w-0 broken. In between, the worker that kept the brake on comes back.
-func TestANodeThatTheBrakeHeldIsDrainedByALaterRun(t *testing.T) {
+// Two runs find w-0 broken. In between, the worker that kept the disruption budget on comes back.
+func TestANodeThatTheDisruptionBudgetHeldIsDrainedByALaterRun(t *testing.T) {
 	simulate(t, func(w *world) {
 		w.update("w-1", "DRAIN", "[node_problem] disk")
 		w.after(time.Minute)
 		if err := w.react("first"); err != nil {
 			t.Fatal(err)
 		}
-		if status := w.r.brakes.Of(set()); len(status.Waiting) != 1 || status.Waiting[0] != "w-0" {
-			t.Errorf("the brake is %+v", status)
+		if status := w.r.budgets.Of(set()); len(status.Waiting) != 1 || status.Waiting[0] != "w-0" {
+			t.Errorf("the disruption budget is %+v", status)
 		}
 		w.update("w-1", "RESUME", "")
 		w.after(time.Minute)
 		if drains := w.drains(); len(drains) > 0 {
 			t.Errorf("drained is %q, although no run has found w-0 broken since", drains)
 		}
-		w.r.brakes.Withdraw(brakeName(gpu())) // as a run does when it begins
+		w.r.budgets.Withdraw(budgetName(gpu())) // as a run does when it begins
 		if err := w.react("second"); err != nil {
 			t.Fatal(err)
 		}
 		if n, _ := w.slurm.Node("w-0"); n.Reason != "[hardware_problem] gpu" {
 			t.Errorf("the node is %+v", n)
 		}
-		if status := w.r.brakes.Of(set()); len(status.Waiting) > 0 || status.Out != 1 {
-			t.Errorf("the brake is %+v", status)
+		if status := w.r.budgets.Of(set()); len(status.Waiting) > 0 || status.Out != 1 {
+			t.Errorf("the disruption budget is %+v", status)
 		}
 	})
 }

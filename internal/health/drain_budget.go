@@ -63,8 +63,8 @@ func OutForCheck(state node.State, reason node.Reason) bool {
 	return state.Drain() == node.Yes && reason.OfCheck()
 }
 
-// Brake is what is known of one NodeSet when checks want to take workers out of service.
-type Brake struct {
+// DrainBudget is what is known of one NodeSet when checks want to take workers out of service.
+type DrainBudget struct {
 	Limit DrainLimit
 	// Workers is how many workers the NodeSet has.
 	Workers int
@@ -75,8 +75,8 @@ type Brake struct {
 	Wanted []string
 }
 
-// Braked is which nodes a check may drain now.
-type Braked struct {
+// DrainVerdict is which nodes a check may drain now.
+type DrainVerdict struct {
 	// Go are the wanted nodes that may be drained, or are drained already. Wait are the others. Both are in the order of host lists.
 	Go, Wait []string
 	// Out is how many workers are out of service for checks once Go is drained, and Limit how many may be.
@@ -85,7 +85,7 @@ type Braked struct {
 
 // Decide lets as many of the wanted nodes go as the limit leaves, in the order of their names: all checks see the same order. Nodes that
 // are out never come back because of it, also when they are more than the limit: others drain nodes, too.
-func (b Brake) Decide() Braked {
+func (b DrainBudget) Decide() DrainVerdict {
 	out := map[string]struct{}{}
 	for _, name := range b.Out {
 		out[name] = struct{}{}
@@ -94,7 +94,7 @@ func (b Brake) Decide() Braked {
 	for _, name := range b.Wanted {
 		wanted[name] = struct{}{}
 	}
-	d := Braked{Limit: b.Limit.Of(b.Workers)}
+	d := DrainVerdict{Limit: b.Limit.Of(b.Workers)}
 	for _, name := range slices.SortedFunc(maps.Keys(wanted), hostlist.Compare) {
 		if _, is := out[name]; !is && len(out) >= d.Limit {
 			d.Wait = append(d.Wait, name)

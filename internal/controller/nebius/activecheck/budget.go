@@ -23,30 +23,30 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
-// brakeName returns the name under which a check asks the brake.
-func brakeName(check types.NamespacedName) string { return "ActiveCheck " + check.String() }
+// budgetName returns the name under which a check asks the disruption budget.
+func budgetName(check types.NamespacedName) string { return "ActiveCheck " + check.String() }
 
-// brakedError means that a node is not drained, since checks have taken enough workers of its NodeSet out of service.
-type brakedError struct {
+// overBudgetError means that a node is not drained, since checks have taken enough workers of its NodeSet out of service.
+type overBudgetError struct {
 	node, set  string
 	out, limit int
 }
 
-func (e *brakedError) Error() string {
+func (e *overBudgetError) Error() string {
 	return fmt.Sprintf("node %s is not drained: checks have already taken %d of at most %d workers of NodeSet %s out of service (--max-nodes-drained-by-checks)",
 		e.node, e.out, e.limit, e.set)
 }
 
-func isBraked(err error) bool {
-	_, is := errors.AsType[*brakedError](err)
+func isOverBudget(err error) bool {
+	_, is := errors.AsType[*overBudgetError](err)
 	return is
 }
 
 // errSilent means that Slurm does not answer now, so that it is not known who is drained.
 var errSilent = errors.New("slurmrestd does not answer")
 
-// drain drains the node of a failed job, unless the brake of its NodeSet is on. Only this function takes nodes out of service for checks of
-// Slurm jobs. A node that the brake holds back is drained when another run finds it broken and others are back.
+// drain drains the node of a failed job, unless the disruption budget of its NodeSet is on. Only this function takes nodes out of service for checks of
+// Slurm jobs. A node that the disruption budget holds back is drained when another run finds it broken and others are back.
 func (r *reconciler) drain(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, job types.UID, n activecheckplan.NodeReaction) error {
 	snapshot := l.Snapshot()
 	if snapshot.Trust != link.Fresh {
@@ -63,9 +63,9 @@ func (r *reconciler) drain(ctx context.Context, check *nebiusv1alpha1.ActiveChec
 			known.failed = append(known.failed, n.Node)
 			r.memory.put(key, job, known)
 		}
-		may := r.brakes.Ask(budget.Request{NodeSet: set, By: brakeName(key), Workers: shownAs(snapshot, workers), Wanted: wanted(snapshot, workers, known.failed)})
+		may := r.budgets.Ask(budget.Request{NodeSet: set, By: budgetName(key), Workers: shownAs(snapshot, workers), Wanted: wanted(snapshot, workers, known.failed)})
 		if slices.Contains(may.Wait, n.Node) {
-			return &brakedError{node: n.Node, set: set.Name, out: may.Out, limit: may.Limit}
+			return &overBudgetError{node: n.Node, set: set.Name, out: may.Out, limit: may.Limit}
 		}
 	}
 	return l.Drain(ctx, []string{n.Node}, n.Drain)[n.Node]

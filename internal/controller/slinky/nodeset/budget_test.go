@@ -23,23 +23,23 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 )
 
-func TestANodeSetSaysWhoWaitsForTheBrake(t *testing.T) {
+func TestANodeSetSaysWhoWaitsForTheDisruptionBudget(t *testing.T) {
 	const text = "checks have taken 3 of 30 workers out of service, and --max-nodes-drained-by-checks allows 3; 2 more wait to be taken out: w-[4,7]"
 	waiting := budget.Status{Known: true, Waiting: []string{"w-4", "w-7"}, Out: 3, Workers: 30, Limit: 3}
 	nobody := budget.Status{Known: true, Out: 1, Workers: 30, Limit: 3}
 	for name, c := range map[string]struct {
-		before metav1.ConditionStatus
-		brake  budget.Status
-		want   string
-		event  bool
+		before      metav1.ConditionStatus
+		drainBudget budget.Status
+		want        string
+		event       bool
 	}{
-		"nobody ever waited":                      {brake: nobody},
-		"somebody begins to wait":                 {brake: waiting, want: "True LimitReached " + text, event: true},
-		"somebody waits again":                    {before: metav1.ConditionFalse, brake: waiting, want: "True LimitReached " + text, event: true},
-		"somebody waits on":                       {before: metav1.ConditionTrue, brake: waiting, want: "True LimitReached " + text},
-		"nobody waits any more":                   {before: metav1.ConditionTrue, brake: nobody, want: "False WithinLimit no worker waits to be drained by a check"},
-		"after a restart nobody knows who waits":  {before: metav1.ConditionTrue, brake: budget.Status{}},
-		"a NodeSet without workers and condition": {brake: budget.Status{Known: true}},
+		"nobody ever waited":                      {drainBudget: nobody},
+		"somebody begins to wait":                 {drainBudget: waiting, want: "True LimitReached " + text, event: true},
+		"somebody waits again":                    {before: metav1.ConditionFalse, drainBudget: waiting, want: "True LimitReached " + text, event: true},
+		"somebody waits on":                       {before: metav1.ConditionTrue, drainBudget: waiting, want: "True LimitReached " + text},
+		"nobody waits any more":                   {before: metav1.ConditionTrue, drainBudget: nobody, want: "False WithinLimit no worker waits to be drained by a check"},
+		"after a restart nobody knows who waits":  {before: metav1.ConditionTrue, drainBudget: budget.Status{}},
+		"a NodeSet without workers and condition": {drainBudget: budget.Status{Known: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := &slinkyv1beta1.NodeSet{}
@@ -47,7 +47,7 @@ func TestANodeSetSaysWhoWaitsForTheBrake(t *testing.T) {
 				n.Status.Conditions = []metav1.Condition{{Type: slinkyv1beta1.ConditionDrainsByChecksPaused, Status: c.before}}
 			}
 			var out reconcile.Report
-			drainsPaused(n, c.brake, &out)
+			drainsPaused(n, c.drainBudget, &out)
 			got := ""
 			for _, said := range out.Conditions {
 				got += fmt.Sprintf("%s %s %s", said.Status, said.Reason, said.Message)
@@ -69,12 +69,12 @@ func TestMetricsOfNodeSets(t *testing.T) {
 	n.Status.Replicas = 40
 	n.Status.OutOfService = []slinkyv1beta1.NodeSetOutOfService{{Reason: "FailedCheck", Count: 4}, {Reason: "Maintenance", Count: 2}}
 	quiet := &slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Namespace: "slurm", Name: "cpu"}}
-	brakes := budget.New(health.DrainLimit{Number: 10, Percent: true}, clock.RealClock{})
-	brakes.Ask(budget.Request{
+	budgets := budget.New(health.DrainLimit{Number: 10, Percent: true}, clock.RealClock{})
+	budgets.Ask(budget.Request{
 		NodeSet: types.NamespacedName{Namespace: "slurm", Name: "gpu"}, By: "test", Workers: []budget.Worker{{Node: "gpu-0"}, {Node: "gpu-1"}}, Wanted: []string{"gpu-0", "gpu-1"},
 	})
 	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(Metrics(fake.NewClientBuilder().WithScheme(scheme).WithObjects(n, quiet).Build(), brakes)); err != nil {
+	if err := registry.Register(Metrics(fake.NewClientBuilder().WithScheme(scheme).WithObjects(n, quiet).Build(), budgets)); err != nil {
 		t.Fatal(err)
 	}
 	families, err := registry.Gather()

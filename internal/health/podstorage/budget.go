@@ -19,8 +19,8 @@ import (
 // workers selects worker pods.
 func workers() client.ListOption { return client.HasLabels{slinkyv1beta1.LabelCluster} }
 
-// brakeAll asks the brake of each NodeSet which of the workers may be drained whose ephemeral storage is nearly used up. The others wait.
-func (m *Meter) brakeAll(pods []corev1.Pod, facts, last map[types.UID]health.Storage) {
+// applyBudgets asks the disruption budget of each NodeSet which of the workers may be drained whose ephemeral storage is nearly used up. The others wait.
+func (m *Meter) applyBudgets(pods []corev1.Pod, facts, last map[types.UID]health.Storage) {
 	sets := map[types.NamespacedName][]*corev1.Pod{}
 	for i := range pods {
 		if pods[i].DeletionTimestamp != nil {
@@ -33,19 +33,19 @@ func (m *Meter) brakeAll(pods []corev1.Pod, facts, last map[types.UID]health.Sto
 	}
 	for key, members := range sets {
 		m.asked[key] = true
-		m.brakeOne(key, members, facts, last)
+		m.applyBudget(key, members, facts, last)
 	}
 	for key := range m.asked {
 		if len(sets[key]) == 0 {
-			m.brakes.Forget(key)
+			m.budgets.Forget(key)
 			delete(m.asked, key)
 		}
 	}
 }
 
-// brakeOne asks the brake of a NodeSet. While Slurm does not answer it is not known which workers are out of service: those that wait go on
+// applyBudget asks the disruption budget of a NodeSet. While Slurm does not answer it is not known which workers are out of service: those that wait go on
 // waiting, and no other may go.
-func (m *Meter) brakeOne(key types.NamespacedName, pods []*corev1.Pod, facts, last map[types.UID]health.Storage) {
+func (m *Meter) applyBudget(key types.NamespacedName, pods []*corev1.Pod, facts, last map[types.UID]health.Storage) {
 	l, ok := m.links.Get(link.Key{Namespace: key.Namespace, Name: pods[0].Labels[slinkyv1beta1.LabelCluster]})
 	var snapshot *link.Snapshot
 	if ok {
@@ -54,7 +54,7 @@ func (m *Meter) brakeOne(key types.NamespacedName, pods []*corev1.Pod, facts, la
 	fresh := ok && snapshot.Trust == link.Fresh
 	may := map[string]bool{}
 	if fresh {
-		for _, name := range m.brakes.Ask(m.request(key, pods, shownBy(snapshot), facts, last)).Go {
+		for _, name := range m.budgets.Ask(m.request(key, pods, shownBy(snapshot), facts, last)).Go {
 			may[name] = true
 		}
 	}
@@ -82,7 +82,7 @@ func shownBy(snapshot *link.Snapshot) shown {
 	return func(name string) (node.State, node.Reason) { return snapshot.State(name), snapshot.Reason(name) }
 }
 
-// request returns what the brake is asked. A worker that a person has drained, or that is to go, needs no place. A kubelet that does not
+// request returns what the disruption budget is asked. A worker that a person has drained, or that is to go, needs no place. A kubelet that does not
 // answer keeps the place that its worker has, and gets no new one.
 func (m *Meter) request(key types.NamespacedName, pods []*corev1.Pod, shown shown, facts, last map[types.UID]health.Storage) budget.Request {
 	r := budget.Request{NodeSet: key, By: check}

@@ -79,33 +79,33 @@ func FuzzParseDrainLimit(f *testing.F) {
 func TestWhoMayBeTakenOut(t *testing.T) {
 	two := health.DrainLimit{Number: 2}
 	for name, c := range map[string]struct {
-		brake health.Brake
-		want  health.Braked
+		budget health.DrainBudget
+		want   health.DrainVerdict
 	}{
-		"nobody wants anything": {health.Brake{Limit: two, Workers: 9, Out: []string{"w-1"}}, health.Braked{Out: 1, Limit: 2}},
+		"nobody wants anything": {health.DrainBudget{Limit: two, Workers: 9, Out: []string{"w-1"}}, health.DrainVerdict{Out: 1, Limit: 2}},
 		"the first by name go": {
-			health.Brake{Limit: two, Workers: 20, Wanted: []string{"w-10", "w-2", "w-9"}},
-			health.Braked{Go: []string{"w-2", "w-9"}, Wait: []string{"w-10"}, Out: 2, Limit: 2},
+			health.DrainBudget{Limit: two, Workers: 20, Wanted: []string{"w-10", "w-2", "w-9"}},
+			health.DrainVerdict{Go: []string{"w-2", "w-9"}, Wait: []string{"w-10"}, Out: 2, Limit: 2},
 		},
 		"a worker that is out already counts": {
-			health.Brake{Limit: two, Workers: 9, Out: []string{"w-7"}, Wanted: []string{"w-1", "w-2"}},
-			health.Braked{Go: []string{"w-1"}, Wait: []string{"w-2"}, Out: 2, Limit: 2},
+			health.DrainBudget{Limit: two, Workers: 9, Out: []string{"w-7"}, Wanted: []string{"w-1", "w-2"}},
+			health.DrainVerdict{Go: []string{"w-1"}, Wait: []string{"w-2"}, Out: 2, Limit: 2},
 		},
 		"a worker that is out and wanted may stay": {
-			health.Brake{Limit: two, Workers: 9, Out: []string{"w-7", "w-8"}, Wanted: []string{"w-1", "w-8"}},
-			health.Braked{Go: []string{"w-8"}, Wait: []string{"w-1"}, Out: 2, Limit: 2},
+			health.DrainBudget{Limit: two, Workers: 9, Out: []string{"w-7", "w-8"}, Wanted: []string{"w-1", "w-8"}},
+			health.DrainVerdict{Go: []string{"w-8"}, Wait: []string{"w-1"}, Out: 2, Limit: 2},
 		},
 		"nobody comes back when others have drained more than the limit": {
-			health.Brake{Limit: two, Workers: 9, Out: []string{"w-6", "w-7", "w-8"}, Wanted: []string{"w-1", "w-6"}},
-			health.Braked{Go: []string{"w-6"}, Wait: []string{"w-1"}, Out: 3, Limit: 2},
+			health.DrainBudget{Limit: two, Workers: 9, Out: []string{"w-6", "w-7", "w-8"}, Wanted: []string{"w-1", "w-6"}},
+			health.DrainVerdict{Go: []string{"w-6"}, Wait: []string{"w-1"}, Out: 3, Limit: 2},
 		},
 		"a node that is named twice counts once": {
-			health.Brake{Limit: two, Workers: 9, Out: []string{"w-7", "w-7"}, Wanted: []string{"w-1", "w-1"}},
-			health.Braked{Go: []string{"w-1"}, Out: 2, Limit: 2},
+			health.DrainBudget{Limit: two, Workers: 9, Out: []string{"w-7", "w-7"}, Wanted: []string{"w-1", "w-1"}},
+			health.DrainVerdict{Go: []string{"w-1"}, Out: 2, Limit: 2},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, c.brake.Decide()); diff != "" {
+			if diff := cmp.Diff(c.want, c.budget.Decide()); diff != "" {
 				t.Errorf("(-want, +got):\n%s", diff)
 			}
 		})
@@ -133,8 +133,8 @@ func TestWhoIsOutForACheck(t *testing.T) {
 	}
 }
 
-// TestTheBrakeIsNeverExceeded takes random steps: checks fail and pass, workers come and go, and others drain whom they like.
-func TestTheBrakeIsNeverExceeded(t *testing.T) {
+// TestTheDisruptionBudgetIsNeverExceeded takes random steps: checks fail and pass, workers come and go, and others drain whom they like.
+func TestTheDisruptionBudgetIsNeverExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := health.DrainLimit{Number: rapid.IntRange(1, 100).Draw(t, "limit"), Percent: rapid.Bool().Draw(t, "percent")}
 		workers := rapid.IntRange(1, 40).Draw(t, "workers")
@@ -153,7 +153,7 @@ func TestTheBrakeIsNeverExceeded(t *testing.T) {
 				workers = rapid.IntRange(1, 40).Draw(t, "workers")
 			}
 			before := len(out)
-			d := health.Brake{Limit: limit, Workers: workers, Out: keys(out), Wanted: keys(wanted)}.Decide()
+			d := health.DrainBudget{Limit: limit, Workers: workers, Out: keys(out), Wanted: keys(wanted)}.Decide()
 			for _, n := range d.Go {
 				out[n] = true
 			}
