@@ -128,7 +128,7 @@ bin/controller-gen bin/deadcode bin/golangci-lint bin/helm: bin/%: tools/go.mod 
 .PHONY: generate
 generate: bin/controller-gen ## Write deep copies, CRDs, RBAC and the charts' copies of them.
 	@bin/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
-	@bin/controller-gen crd:generateEmbeddedObjectMeta=true paths=./api/... output:crd:dir=config/crd/bases
+	@bin/controller-gen crd:generateEmbeddedObjectMeta=true paths=./api/... output:crd:dir=helm/coxswain-crds/crd
 	@hack/allow-null
 	@bin/controller-gen rbac:roleName=coxswain-manager,headerFile=hack/boilerplate.yaml.txt paths=./internal/... paths=./cmd/... output:rbac:dir=config/rbac
 	@bin/controller-gen webhook:headerFile=hack/boilerplate.yaml.txt paths=./internal/webhook/... output:webhook:dir=config/webhook

@@ -26,7 +26,7 @@ func TestThePageOfAKindSpeaksOfEveryFieldOfItsSpec(t *testing.T) {
 			}
 			text = append(text, content...)
 		}
-		definition, err := os.ReadFile("../config/crd/bases/slinky.slurm.net_" + plural + ".yaml")
+		definition, err := os.ReadFile("../helm/coxswain-crds/crd/slinky.slurm.net_" + plural + ".yaml")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -46,7 +46,7 @@ func kinds(t *testing.T) []kind {
 			t.Fatal(err)
 		}
 	}
-	files, err := filepath.Glob(filepath.Join(root, "config/crd/bases/*.yaml"))
+	files, err := filepath.Glob(filepath.Join(root, "helm/coxswain-crds/crd/*.yaml"))
 	if err != nil || len(files) < 12 {
 		t.Fatalf("CRDs: %v %v", files, err)
 	}

@@ -1,7 +1,7 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package crd
+package crd_test
 
 import (
 	"bytes"
@@ -18,6 +18,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/coxswain-hpc/coxswain/helm/coxswain-crds/crd"
 )
 
 // TestTheFieldsOfThePredecessorsAreThere holds our CRDs against testdata, which has the fields of the predecessors' CRDs: each is here, with
@@ -78,7 +80,7 @@ func allowances(t *testing.T) map[string]bool {
 
 func definition(t *testing.T, name string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	text, err := Bases.ReadFile("bases/" + name + ".yaml")
+	text, err := crd.Files.ReadFile(name + ".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

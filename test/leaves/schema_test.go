@@ -18,7 +18,7 @@ import (
 // an embedded core type of Kubernetes are one leaf each.
 func fields(t *testing.T, plural string) []string {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("../../config/crd/bases/slinky.slurm.net_%s.yaml", plural))
+	text, err := os.ReadFile(fmt.Sprintf("../../helm/coxswain-crds/crd/slinky.slurm.net_%s.yaml", plural))
 	if err != nil {
 		t.Fatal(err)
 	}

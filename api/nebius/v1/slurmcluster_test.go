@@ -24,7 +24,7 @@ func slurmCluster(t testing.TB) *crdcheck.CRD {
 	t.Helper()
 	crd := crdcheck.Load(t, nebiusv1.GroupVersion.Group)["SlurmCluster"]
 	if crd == nil {
-		t.Fatal("config/crd/bases has no SlurmCluster")
+		t.Fatal("helm/coxswain-crds/crd has no SlurmCluster")
 	}
 	return crd
 }

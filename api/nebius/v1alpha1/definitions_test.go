@@ -26,7 +26,7 @@ func load(t testing.TB, kind string) *crdcheck.CRD {
 	t.Helper()
 	crd := crdcheck.Load(t, v1alpha1.GroupVersion.Group)[kind]
 	if crd == nil {
-		t.Fatalf("config/crd/bases has no %s", kind)
+		t.Fatalf("helm/coxswain-crds/crd has no %s", kind)
 	}
 	return crd
 }

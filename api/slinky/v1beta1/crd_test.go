@@ -18,11 +18,11 @@ func TestAllKindsHaveADefinition(t *testing.T) {
 	crds := loadCRDs(t)
 	for _, kind := range []string{"Accounting", "Controller", "LoginSet", "NodeSet", "RestApi", "Token"} {
 		if crds[kind] == nil {
-			t.Errorf("config/crd/bases has no %s", kind)
+			t.Errorf("helm/coxswain-crds/crd has no %s", kind)
 		}
 	}
 	if len(crds) != 6 {
-		t.Errorf("config/crd/bases has %d definitions of this group, want 6", len(crds))
+		t.Errorf("helm/coxswain-crds/crd has %d definitions of this group, want 6", len(crds))
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
-	"github.com/coxswain-hpc/coxswain/config/crd"
+	"github.com/coxswain-hpc/coxswain/helm/coxswain-crds/crd"
 	"github.com/coxswain-hpc/coxswain/internal/webhook/definition"
 )
 
@@ -25,12 +25,12 @@ type Definitions struct {
 // NewDefinitions returns the definitions that this program was built with.
 func NewDefinitions() (*Definitions, error) {
 	out := &Definitions{files: map[schema.GroupVersionKind][]byte{}, read: map[schema.GroupVersionKind]*definition.Definition{}}
-	paths, err := fs.Glob(crd.Bases, "bases/*.yaml")
+	paths, err := fs.Glob(crd.Files, "*.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("listing the definitions: %w", err)
 	}
 	for _, path := range paths {
-		text, err := crd.Bases.ReadFile(path)
+		text, err := crd.Files.ReadFile(path)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", path, err)
 		}

@@ -90,7 +90,7 @@ type Server struct {
 	Writes *Writes
 }
 
-// Start returns a view of the running control plane with a fresh namespace and the CRDs of config/crd/bases; the first
+// Start returns a view of the running control plane with a fresh namespace and the CRDs of helm/coxswain-crds/crd; the first
 // call starts it. Without the binaries the test is skipped and prints how to build them; where they are Required, as by the
 // Makefile, it fails.
 func Start(t testing.TB) *Server {

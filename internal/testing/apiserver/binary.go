@@ -75,13 +75,13 @@ func findBinary() (string, error) {
 	return newest, nil
 }
 
-// crdDirectory returns config/crd/bases of this repository, or "" when it does not exist.
+// crdDirectory returns helm/coxswain-crds/crd of this repository, or "" when it does not exist.
 func crdDirectory() (string, error) {
 	dir, err := checkout.Dir()
 	if err != nil {
 		return "", err
 	}
-	crds := filepath.Join(dir, "config", "crd", "bases")
+	crds := filepath.Join(dir, "helm", "coxswain-crds", "crd")
 	if _, err := os.Stat(crds); err != nil {
 		return "", nil //nolint:nilerr // a tree without CRDs is a tree whose tests use core kinds only
 	}

@@ -78,7 +78,7 @@ func (c *controlPlane) createRole() error {
 	if err != nil {
 		return err
 	}
-	data, err := os.ReadFile(filepath.Join(directory, "..", "..", "rbac", "role.yaml")) //nolint:gosec // a file of this repository
+	data, err := os.ReadFile(filepath.Join(directory, "..", "..", "..", "config", "rbac", "role.yaml")) //nolint:gosec // a file of this repository
 	if err != nil {
 		return fmt.Errorf("reading the operator's role: %w", err)
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/webhook/definition"
 )
 
-// CRD is one of the definitions in config/crd/bases. Each of them has one version.
+// CRD is one of the definitions in helm/coxswain-crds/crd. Each of them has one version.
 type CRD struct {
 	*definition.Definition
 	written []byte
@@ -32,7 +32,7 @@ type CRD struct {
 // Load reads the definitions of an API group, by kind.
 func Load(t testing.TB, group string) map[string]*CRD {
 	t.Helper()
-	dir, err := bases()
+	dir, err := definitions()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,13 +58,13 @@ func Load(t testing.TB, group string) map[string]*CRD {
 	return crds
 }
 
-// bases returns the directory config/crd/bases of the repository that the test runs in.
-func bases() (string, error) {
+// definitions returns the directory helm/coxswain-crds/crd of the repository that the test runs in.
+func definitions() (string, error) {
 	dir, err := checkout.Dir()
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(dir, "config", "crd", "bases"), nil
+	return filepath.Join(dir, "helm", "coxswain-crds", "crd"), nil
 }
 
 // Problems returns what the API server has against the definition: its structure, its defaults, rules that do not compile or
