@@ -156,12 +156,12 @@ func (w *world) engine(p *pod) {
 		Host: workerplan.Host{Name: p.on.node.Name, Cordoned: node.AnswerOf(p.on.node.Spec.Unschedulable), Reboot: watchedReboots.RebootOf(p.on.node)},
 	}
 	switch a := workerplan.Next(facts); {
-	case a.Drain != "":
+	case a.StateChange.Drain != "":
 		if p.persons {
-			w.t.Fatalf("the drain of a person is overwritten with %q", a.Drain)
+			w.t.Fatalf("the drain of a person is overwritten with %q", a.StateChange.Drain)
 		}
-		p.drain, p.reason = true, node.Reason{Text: a.Drain, SetBy: "slurm", At: w.now}
-	case a.Undrain:
+		p.drain, p.reason = true, node.Reason{Text: a.StateChange.Drain, SetBy: "slurm", At: w.now}
+	case a.StateChange.Undrain:
 		if p.persons || p.on.stuck == p {
 			w.t.Fatalf("%s is undrained: %+v", p.name, p)
 		}

@@ -21,12 +21,12 @@ import (
 // drive carries the action out: first what concerns jobs, then what is shown. After a drain the rest waits until Slurm has been asked
 // again: of a thousand workers, the last drain must not wait for what the first pod shows.
 func (r *reconciler) drive(ctx context.Context, s *scope) error {
-	if s.action.Drain != "" {
+	if s.action.StateChange.Drain != "" {
 		if orphaned, err := r.orphaned(ctx, s); orphaned || err != nil {
 			return err // an event of that is on its way
 		}
 	}
-	if s.action.Opens() {
+	if s.action.StateChange.Opens() {
 		if c, _ := stateChangeOf(s); !r.refused(s, c).IsZero() {
 			s.action.Announce = false // nothing follows for a while
 		}
@@ -38,20 +38,20 @@ func (r *reconciler) drive(ctx context.Context, s *scope) error {
 		r.writes.end(client.ObjectKeyFromObject(s.pod), maxWrites)
 	}
 	r.wantJobs(s)
-	if s.action.Relist {
+	if s.action.Questions.Relist {
 		s.link.Relist()
 	}
 	if r.setState(ctx, s) {
 		return nil
 	}
 	r.writeRecord(ctx, s)
-	if s.action.Delete {
+	if s.action.Deletion.Delete {
 		deleted, err := r.delete(ctx, s)
 		if deleted || err != nil {
 			return err
 		}
 	}
-	if marked, err := r.mark(ctx, s); !marked || s.action.Brief || err != nil {
+	if marked, err := r.mark(ctx, s); !marked || s.action.Shown.Brief || err != nil {
 		return err
 	}
 	return r.show(ctx, s)
@@ -61,7 +61,7 @@ func (r *reconciler) drive(ctx context.Context, s *scope) error {
 func (r *reconciler) wantJobs(s *scope) {
 	switch who := client.ObjectKeyFromObject(s.pod).String(); {
 	case s.link == nil || s.worker.Registered == node.Unknown:
-	case s.action.WantJobs:
+	case s.action.Questions.WantJobs:
 		s.link.WantJobs(who, s.node)
 	default:
 		s.link.WantJobs(who)
@@ -79,7 +79,7 @@ const (
 // delete deletes the very version of the pod that was decided about: it may have been unretired since. Before that it asks Slurm once more,
 // and the budget of the cluster has to allow it. Otherwise the action has what is waited for.
 func (r *reconciler) delete(ctx context.Context, s *scope) (deleted bool, err error) {
-	if !s.action.NeverStarted && !r.allowed(ctx, s) {
+	if !s.action.Deletion.NeverStarted && !r.allowed(ctx, s) {
 		return false, nil
 	}
 	err = r.Client.Delete(ctx, s.pod, client.Preconditions{UID: &s.pod.UID, ResourceVersion: &s.pod.ResourceVersion})
@@ -90,10 +90,10 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (deleted bool, err er
 		return false, fmt.Errorf("deleting Pod %s/%s: %w", s.pod.Namespace, s.pod.Name, err)
 	}
 	r.Applier.Deleted(s.pod, s.pod)
-	log.FromContext(ctx).Info("Deleted a worker", "why", s.action.Message)
+	log.FromContext(ctx).Info("Deleted a worker", "why", s.action.Shown.Message)
 	r.events.add(s.set, s.pod, s.pod.Name, eventText{
-		reason: cmp.Or(s.action.Cause, "SuccessfulDelete"), action: "Delete", one: "Deleted Pod %s", many: "Deleted %d Pods %s",
-		text: ": " + s.action.Message, gone: true,
+		reason: cmp.Or(s.action.Deletion.Cause, "SuccessfulDelete"), action: "Delete", one: "Deleted Pod %s", many: "Deleted %d Pods %s",
+		text: ": " + s.action.Shown.Message, gone: true,
 	})
 	return true, nil
 }
@@ -101,7 +101,7 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (deleted bool, err er
 // allowed asks Slurm once more, and the budget.
 func (r *reconciler) allowed(ctx context.Context, s *scope) bool {
 	if !r.confirming.Enter(s.link.Key(), maxConfirmations) {
-		s.action.Delete = false
+		s.action.Deletion.Delete = false
 		s.action.Again = workerpod.Sooner(s.action.Again, r.Clock.Now().Add(time.Second))
 		return false
 	}
@@ -112,18 +112,18 @@ func (r *reconciler) allowed(ctx context.Context, s *scope) bool {
 	now := r.Clock.Now()
 	if err != nil {
 		log.FromContext(ctx).V(1).Info("Slurm did not confirm that a worker may go", "node", s.node, "why", err.Error())
-		s.action.Delete, s.action.Message = false, "waiting for Slurm to confirm that nothing runs on it"
+		s.action.Deletion.Delete, s.action.Shown.Message = false, "waiting for Slurm to confirm that nothing runs on it"
 		s.action.Again = workerpod.Sooner(s.action.Again, now.Add(10*time.Second))
 		return false
 	}
 	r.readSnapshot(ctx, s, snapshot)
-	if s.action = workerplan.Next(s.worker); !s.action.Delete {
+	if s.action = workerplan.Next(s.worker); !s.action.Deletion.Delete {
 		s.action.Again = workerpod.Sooner(s.action.Again, now.Add(time.Second))
 		return false
 	}
 	if granted, again := s.link.Spend(now, 1); granted == 0 {
-		s.action.Delete = false
-		s.action.Message += "; waiting, because the limit of deletions per minute is reached in this cluster"
+		s.action.Deletion.Delete = false
+		s.action.Shown.Message += "; waiting, because the limit of deletions per minute is reached in this cluster"
 		s.action.Again = workerpod.Sooner(s.action.Again, again)
 		return false
 	}

@@ -49,7 +49,7 @@ func (r *reconciler) mark(ctx context.Context, s *scope) (bool, error) {
 		return true, nil
 	}
 	// Jobs may start on a node that somebody else has undrained.
-	used := s.action.Opens()
+	used := s.action.StateChange.Opens()
 	limit := s.maxWrites
 	if used {
 		limit = maxWrites // or the undrains that are under way would slow down the others
@@ -118,18 +118,18 @@ func (m marks) with(action workerplan.Action) marks {
 		case node.Unknown:
 		}
 	}
-	set(out.labels, slinkyv1beta1.LabelPodProtect, action.Protected)
-	set(out.annotations, slinkyv1beta1.AnnotationNodeCordoned, action.NodeMark)
-	set(out.annotations, slinkyv1beta1.AnnotationPodCordon, action.NodeMark)
-	if action.Topology != nil {
-		out.annotations[slinkyv1beta1.AnnotationTopologySpec] = *action.Topology
+	set(out.labels, slinkyv1beta1.LabelPodProtect, action.Marks.Protected)
+	set(out.annotations, slinkyv1beta1.AnnotationNodeCordoned, action.Marks.NodeMark)
+	set(out.annotations, slinkyv1beta1.AnnotationPodCordon, action.Marks.NodeMark)
+	if action.Marks.Topology != nil {
+		out.annotations[slinkyv1beta1.AnnotationTopologySpec] = *action.Marks.Topology
 	}
 	switch {
-	case !action.DeadlineKnown:
-	case action.Deadline.IsZero():
+	case !action.Marks.DeadlineKnown:
+	case action.Marks.Deadline.IsZero():
 		delete(out.annotations, slinkyv1beta1.AnnotationPodDeadline)
 	default:
-		out.annotations[slinkyv1beta1.AnnotationPodDeadline] = action.Deadline.UTC().Format(time.RFC3339)
+		out.annotations[slinkyv1beta1.AnnotationPodDeadline] = action.Marks.Deadline.UTC().Format(time.RFC3339)
 	}
 	return out
 }

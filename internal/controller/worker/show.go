@@ -65,7 +65,7 @@ func showing(s *scope, now time.Time) map[string]any {
 	metadata := map[string]any{"uid": s.pod.UID}
 	patch := map[string]any{"metadata": metadata}
 	_, protected := s.pod.Labels[slinkyv1beta1.LabelPodProtect]
-	unprotect := protected && s.action.Protected == node.No
+	unprotect := protected && s.action.Marks.Protected == node.No
 	if unprotect {
 		// The version ensures that no other operator, which may know more, has protected it anew since it was read.
 		metadata["labels"], metadata["resourceVersion"] = map[string]any{slinkyv1beta1.LabelPodProtect: nil}, s.version
@@ -82,16 +82,16 @@ func showing(s *scope, now time.Time) map[string]any {
 
 // attention returns the condition that names all troubles; nil when there are none.
 func attention(action workerplan.Action) *corev1.PodCondition {
-	if len(action.Troubles) == 0 {
+	if len(action.Shown.Troubles) == 0 {
 		return nil
 	}
-	messages := make([]string, 0, len(action.Troubles))
-	for _, t := range action.Troubles {
+	messages := make([]string, 0, len(action.Shown.Troubles))
+	for _, t := range action.Shown.Troubles {
 		messages = append(messages, t.Message)
 	}
 	return &corev1.PodCondition{
 		Type: slinkyv1beta1.PodConditionNeedsAttention, Status: corev1.ConditionTrue,
-		Reason: action.Troubles[0].Reason, Message: strings.Join(messages, "\n"),
+		Reason: action.Shown.Troubles[0].Reason, Message: strings.Join(messages, "\n"),
 	}
 }
 
@@ -126,23 +126,23 @@ func wantedConditions(pod *corev1.Pod, w workerplan.Worker, action workerplan.Ac
 			case w.Pod.Terminating && have != nil: // nobody needs to know
 				out = append(out, *have)
 			case w.Pod.Retired != "" && !w.Pod.Terminating:
-				out = append(out, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, Reason: retiringReason(w, action), Message: action.Message})
+				out = append(out, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, Reason: retiringReason(w, action), Message: action.Shown.Message})
 			}
-		case kind == slinkyv1beta1.PodConditionOutOfService && action.ConditionsKnown:
-			if o := action.OutOfService; o.Reason != "" {
+		case kind == slinkyv1beta1.PodConditionOutOfService && action.Shown.ConditionsKnown:
+			if o := action.Shown.OutOfService; o.Reason != "" {
 				out = append(out, corev1.PodCondition{
 					Type: kind, Status: corev1.ConditionTrue, Reason: o.Reason, Message: o.Message, LastTransitionTime: metav1.NewTime(o.Since),
 				})
 			}
-		case kind == slinkyv1beta1.PodConditionRegistered && action.ConditionsKnown:
+		case kind == slinkyv1beta1.PodConditionRegistered && action.Shown.ConditionsKnown:
 			if c := registered(have, w); c != nil {
 				out = append(out, *c)
 			}
-		case !action.ConditionsKnown:
+		case !action.Shown.ConditionsKnown:
 			if have != nil {
 				out = append(out, corev1.PodCondition{Type: kind, Status: have.Status, Reason: have.Reason, Message: have.Message})
 			}
-		case slices.Contains(action.Conditions, string(kind)):
+		case slices.Contains(action.Shown.Conditions, string(kind)):
 			c := corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, Message: w.Reason.Text}
 			if kind == completing {
 				c.LastTransitionTime = metav1.NewTime(w.Completing) // as in other messages
@@ -169,7 +169,7 @@ func registered(have *corev1.PodCondition, w workerplan.Worker) *corev1.PodCondi
 
 // retiringReason returns the typed form of what a retired worker waits for: the NodeSet reads it, and never the message.
 func retiringReason(w workerplan.Worker, action workerplan.Action) string {
-	if action.WaitsForJobs {
+	if action.Shown.WaitsForJobs {
 		return slinkyv1beta1.ReasonWaitingForJobs
 	}
 	return reasonOf(w.Pod.Retired)

@@ -33,9 +33,9 @@ type stateChange struct {
 // stateChangeOf returns what the action asks for.
 func stateChangeOf(s *scope) (stateChange, bool) {
 	switch a := s.action; {
-	case a.Drain != "":
-		c := stateChange{what: "draining", reason: a.Drain, told: eventText{
-			reason: "Drained", action: "SetState", one: "Slurm node %s drains", many: "%d Slurm nodes %s drain", text: ": " + a.Drain,
+	case a.StateChange.Drain != "":
+		c := stateChange{what: "draining", reason: a.StateChange.Drain, told: eventText{
+			reason: "Drained", action: "SetState", one: "Slurm node %s drains", many: "%d Slurm nodes %s drain", text: ": " + a.StateChange.Drain,
 		}}
 		switch host := s.worker.Host; {
 		case s.worker.Pod.Retired != "":
@@ -43,24 +43,24 @@ func stateChangeOf(s *scope) (stateChange, bool) {
 			c.told.reason = "NodeReboot"
 		case host.Maintenance.Announced():
 			c.told.reason = "NodeMaintenance"
-		case node.Reason{Text: a.Drain}.OfStorage():
+		case node.Reason{Text: a.StateChange.Drain}.OfStorage():
 			c.told.reason, c.told.warning = "HighEphemeralStorageUsage", true
 		case host.Cordoned == node.Yes:
 			c.told.reason = "NodeCordon"
 		}
 		c.write = func(l *link.Link, ctx context.Context, name string, _ time.Time, told func(error)) {
-			l.DrainLater(ctx, name, a.Drain, told)
+			l.DrainLater(ctx, name, a.StateChange.Drain, told)
 		}
 		return c, true
-	case a.Undrain:
+	case a.StateChange.Undrain:
 		return stateChange{what: "undraining", opens: true, write: (*link.Link).UndrainLater, told: eventText{
 			reason: "Undrained", action: "SetState", one: "Slurm node %s takes jobs again", many: "%d Slurm nodes %s take jobs again",
 		}}, true
-	case a.EndDrain != "":
+	case a.StateChange.EndDrain != "":
 		return stateChange{what: "undraining", opens: true, write: (*link.Link).UndrainNotedLater, told: eventText{
-			reason: "Undrained", action: "SetState", one: "Slurm node %s takes jobs again", many: "%d Slurm nodes %s take jobs again", text: ": " + a.EndDrain,
+			reason: "Undrained", action: "SetState", one: "Slurm node %s takes jobs again", many: "%d Slurm nodes %s take jobs again", text: ": " + a.StateChange.EndDrain,
 		}}, true
-	case a.Revive:
+	case a.StateChange.Revive:
 		return stateChange{what: "reviving", opens: true, write: (*link.Link).ReviveLater, told: eventText{
 			reason: "Revived", action: "SetState", one: "Slurm node %s is no longer down", many: "%d Slurm nodes %s are no longer down",
 			text: ": another slurmd has registered for each",

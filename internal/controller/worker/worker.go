@@ -143,7 +143,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	}
 	scope.action = workerplan.Next(scope.worker)
 	if workerpod.DryRun(&set) {
-		scope.action.StateChange, scope.action.Delete = workerplan.StateChange{}, false
+		scope.action.StateChange, scope.action.Deletion.Delete = workerplan.StateChange{}, false
 	}
 	if err := r.drive(ctx, scope); err != nil {
 		return ctrl.Result{}, err

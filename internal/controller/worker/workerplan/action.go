@@ -12,11 +12,11 @@ import (
 
 // Action is what to do about one worker next. Each of its parts answers its own questions, see Rules.
 type Action struct {
-	StateChange
-	Deletion
-	Marks
-	Shown
-	Questions
+	StateChange StateChange
+	Deletion    Deletion
+	Marks       Marks
+	Shown       Shown
+	Questions   Questions
 	// Announce reports whether the pod has to show first that jobs are about to be let onto the node.
 	Announce bool
 	// Record is what to change of the node's record besides its state.

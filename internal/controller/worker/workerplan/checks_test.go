@@ -90,8 +90,8 @@ func TestAWorkerThatWaitsForChecks(t *testing.T) {
 				Pod: tt.pod, Checks: tt.checks, Host: workerplan.Host{Name: "node-1", Cordoned: cordoned, Maintenance: tt.maintenance},
 				Record: workerplan.Record{Started: noon.Add(1)},
 			})
-			if got.Drain != tt.drain || got.Undrain != tt.undrain || got.Revive || got.Message != tt.message || got.OutOfService.Reason != tt.out {
-				t.Errorf("drain %q, undrain %v, revive %v, message %q, out of service %q", got.Drain, got.Undrain, got.Revive, got.Message, got.OutOfService.Reason)
+			if got.StateChange.Drain != tt.drain || got.StateChange.Undrain != tt.undrain || got.StateChange.Revive || got.Shown.Message != tt.message || got.Shown.OutOfService.Reason != tt.out {
+				t.Errorf("drain %q, undrain %v, revive %v, message %q, out of service %q", got.StateChange.Drain, got.StateChange.Undrain, got.StateChange.Revive, got.Shown.Message, got.Shown.OutOfService.Reason)
 			}
 		})
 	}
@@ -100,8 +100,8 @@ func TestAWorkerThatWaitsForChecks(t *testing.T) {
 			Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: node.ChecksReason, SetBy: "slurm", At: noon},
 			Pod: aPod(1, scaledIn), Checks: disk, Host: anUncordonedNode, JobsKnown: node.Yes,
 		})
-		if !got.Delete {
-			t.Errorf("it is not deleted: %s", got.Message)
+		if !got.Deletion.Delete {
+			t.Errorf("it is not deleted: %s", got.Shown.Message)
 		}
 	})
 	t.Run("the mark of a cordon that is over does not say that it is about to be used", func(t *testing.T) {
@@ -109,8 +109,8 @@ func TestAWorkerThatWaitsForChecks(t *testing.T) {
 			Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: cordon, SetBy: "slurm", At: noon},
 			Pod: aPod(1), Checks: disk, NodeMarked: true, Host: anUncordonedNode, JobsKnown: node.Yes, Protection: workerpod.UntilDrained,
 		})
-		if got.Announce || got.Protected != node.No {
-			t.Errorf("announce %v, protected %v", got.Announce, got.Protected)
+		if got.Announce || got.Marks.Protected != node.No {
+			t.Errorf("announce %v, protected %v", got.Announce, got.Marks.Protected)
 		}
 	})
 }

@@ -39,11 +39,11 @@ func TestAWorkerSaysThatItWaitsForAJobThatIsCompleting(t *testing.T) {
 				w.JobsKnown = node.Unknown
 			}
 			got := workerplan.Next(w)
-			if got.Message != "waiting for "+tt.want || !got.WaitsForJobs {
-				t.Errorf("waits for jobs: %t, says %q", got.WaitsForJobs, got.Message)
+			if got.Shown.Message != "waiting for "+tt.want || !got.Shown.WaitsForJobs {
+				t.Errorf("waits for jobs: %t, says %q", got.Shown.WaitsForJobs, got.Shown.Message)
 			}
 			completing := strings.HasSuffix(tt.want, since)
-			if says := got.OutOfService.Message; strings.Contains(says, tt.want) != completing || strings.Contains(says, "jobs run there to their end") == completing {
+			if says := got.Shown.OutOfService.Message; strings.Contains(says, tt.want) != completing || strings.Contains(says, "jobs run there to their end") == completing {
 				t.Errorf("out of service: %s", says)
 			}
 		})

@@ -58,10 +58,10 @@ func TestACordonOfTheKubernetesNode(t *testing.T) {
 				Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: tt.reason, Pod: tt.pod,
 				Host: workerplan.Host{Name: "node-1", Cordoned: tt.cordoned, CordonReason: tt.why}, NodeMarked: tt.marked,
 			})
-			got.OutOfService = workerplan.OutOfService{} // TestWhoKeepsJobsFromANode
+			got.Shown.OutOfService = workerplan.OutOfService{} // TestWhoKeepsJobsFromANode
 			want := wanted{
 				Drain: tt.drain, Undrain: tt.undrain, NodeMark: tt.mark,
-				WantJobs: got.WantJobs, DeadlineKnown: got.DeadlineKnown, Protected: node.No, Announce: got.Announce, Conditions: got.Conditions, ConditionsKnown: true, Message: got.Message,
+				WantJobs: got.Questions.WantJobs, DeadlineKnown: got.Marks.DeadlineKnown, Protected: node.No, Announce: got.Announce, Conditions: got.Shown.Conditions, ConditionsKnown: true, Message: got.Shown.Message,
 			}
 			if diff := cmp.Diff(want.action(), got); diff != "" {
 				t.Error(diff)
@@ -93,8 +93,8 @@ func TestTheProtectionComesBackAsTheMarkGoes(t *testing.T) {
 				Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: tt.reason, Pod: tt.pod,
 				Host: workerplan.Host{Name: "node-1", Cordoned: node.No}, NodeMarked: tt.marked, Protection: workerpod.UntilDrained, JobsKnown: node.Yes,
 			})
-			if got.Protected != tt.want || got.NodeMark != node.No || got.Opens() {
-				t.Errorf("protected: %v, mark: %v, opens: %v", got.Protected, got.NodeMark, got.Opens())
+			if got.Marks.Protected != tt.want || got.Marks.NodeMark != node.No || got.StateChange.Opens() {
+				t.Errorf("protected: %v, mark: %v, opens: %v", got.Marks.Protected, got.Marks.NodeMark, got.StateChange.Opens())
 			}
 		})
 	}
@@ -102,7 +102,7 @@ func TestTheProtectionComesBackAsTheMarkGoes(t *testing.T) {
 
 func TestThePodIsMarkedEvenWhileSlurmIsSilent(t *testing.T) {
 	got := workerplan.Next(workerplan.Worker{Now: noon, Pod: aPod(1), Why: "silence", Host: workerplan.Host{Name: "node-1", Cordoned: node.Yes}})
-	if got.NodeMark != node.Yes || got.Drain != "" {
+	if got.Marks.NodeMark != node.Yes || got.StateChange.Drain != "" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -18,8 +18,8 @@ func TestAWorkerThatIsRegisteredUnderAnotherNameIsKept(t *testing.T) {
 		got := workerplan.Next(workerplan.Worker{
 			Now: noon, SnapshotTime: noon, NodeListTime: noon, Pod: aPod(1, scaledIn), Slurm: "w-1", RegisteredAs: "ip-10-0-0-1", Registered: node.No, SlurmStateLost: node.No, Protection: protection,
 		})
-		if got.Delete || got.Protected != node.Yes || !strings.Contains(got.Message, "as node ip-10-0-0-1 rather than w-1") ||
-			len(got.Troubles) != 1 || got.Troubles[0].Reason != slinkyv1beta1.ReasonNodeNameMismatch {
+		if got.Deletion.Delete || got.Marks.Protected != node.Yes || !strings.Contains(got.Shown.Message, "as node ip-10-0-0-1 rather than w-1") ||
+			len(got.Shown.Troubles) != 1 || got.Shown.Troubles[0].Reason != slinkyv1beta1.ReasonNodeNameMismatch {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -27,7 +27,7 @@ func TestAWorkerThatIsRegisteredUnderAnotherNameIsKept(t *testing.T) {
 
 func TestAWorkerThatSlurmMayHaveForgottenKeepsTheProtectionThatItHas(t *testing.T) {
 	got := workerplan.Next(workerplan.Worker{Now: noon, SnapshotTime: noon, NodeListTime: noon, Pod: aPod(1), Registered: node.No, SlurmStateLost: node.Yes, Protection: workerpod.WhileBusy})
-	if got.Protected != node.Unknown || got.Delete {
+	if got.Marks.Protected != node.Unknown || got.Deletion.Delete {
 		t.Errorf("%+v", got)
 	}
 }

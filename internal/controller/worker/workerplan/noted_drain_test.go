@@ -98,7 +98,7 @@ func TestWhichDrainsOfOthersEnd(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := workerplan.Next(tt.w)
-			if got.EndDrain != tt.want || got.Undrain || got.Revive || got.Announce != (tt.want != "") {
+			if got.StateChange.EndDrain != tt.want || got.StateChange.Undrain || got.StateChange.Revive || got.Announce != (tt.want != "") {
 				t.Errorf("%+v, announced %t; want the drain to end because %q", got.StateChange, got.Announce, tt.want)
 			}
 		})
@@ -216,7 +216,7 @@ func TestWhatIsSaidOfDrainsThatEndByThemselves(t *testing.T) {
 		{"of a check on nobody knows which machine", drained("root", gpuCheck, on(workerpod.Machine{})), "FailedCheck", "state=resume"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := workerplan.Next(tt.w).OutOfService; got.Reason != tt.reason || !strings.HasSuffix(got.Message, tt.text) {
+			if got := workerplan.Next(tt.w).Shown.OutOfService; got.Reason != tt.reason || !strings.HasSuffix(got.Message, tt.text) {
 				t.Errorf("%+v", got)
 			}
 		})

@@ -31,8 +31,8 @@ func TestJobsAreLetOntoANodeAfterThePodSaysSo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := undrained
 			test.change(&w)
-			if action := workerplan.Next(w); action.Undrain != test.undrain || action.Announce != test.announce {
-				t.Errorf("undrain %t, announce %t", action.Undrain, action.Announce)
+			if action := workerplan.Next(w); action.StateChange.Undrain != test.undrain || action.Announce != test.announce {
+				t.Errorf("undrain %t, announce %t", action.StateChange.Undrain, action.Announce)
 			}
 		})
 	}
@@ -46,15 +46,15 @@ func TestNoWorkerGoesWhileJobsMayBeLetOntoItsNode(t *testing.T) {
 	}
 	drained.Pod.ReadySince = noon.Add(-time.Hour)
 	protected(&drained.Pod)
-	if action := workerplan.Next(drained); action.Protected != node.Unknown || !action.Again.Equal(drained.OpeningUntil) {
-		t.Errorf("a cordoned worker: protected %v, again at %s", action.Protected, action.Again)
+	if action := workerplan.Next(drained); action.Marks.Protected != node.Unknown || !action.Again.Equal(drained.OpeningUntil) {
+		t.Errorf("a cordoned worker: protected %v, again at %s", action.Marks.Protected, action.Again)
 	}
 	scaledIn(&drained.Pod)
-	if action := workerplan.Next(drained); action.Delete || !action.Again.Equal(drained.OpeningUntil) {
+	if action := workerplan.Next(drained); action.Deletion.Delete || !action.Again.Equal(drained.OpeningUntil) {
 		t.Errorf("a retired worker is deleted, or looked at again at %s", action.Again)
 	}
 	drained.Now = drained.OpeningUntil
-	if action := workerplan.Next(drained); !action.Delete || action.Protected != node.No {
+	if action := workerplan.Next(drained); !action.Deletion.Delete || action.Marks.Protected != node.No {
 		t.Errorf("in the end it is not deleted: %+v", action)
 	}
 }

@@ -79,11 +79,11 @@ func TestWhoKeepsJobsFromANode(t *testing.T) {
 			if tt.want != "" {
 				want.Since = at
 			}
-			if diff := cmp.Diff(want, workerplan.Next(w).OutOfService); diff != "" {
+			if diff := cmp.Diff(want, workerplan.Next(w).Shown.OutOfService); diff != "" {
 				t.Error(diff)
 			}
 			w.Registered = node.Unknown
-			if got := workerplan.Next(w); got.OutOfService.Reason != "" || got.ConditionsKnown {
+			if got := workerplan.Next(w); got.Shown.OutOfService.Reason != "" || got.Shown.ConditionsKnown {
 				t.Errorf("while Slurm is silent it is said: %+v", got)
 			}
 		})

@@ -40,17 +40,17 @@ func TestNoWorkerMayBeEvictedOnWhichAJobRunsOrMayStart(t *testing.T) {
 			}
 		}
 		action := workerplan.Next(w)
-		evictable := action.Protected == node.No
+		evictable := action.Marks.Protected == node.No
 		if evictable && (w.State.Busy() != node.No || w.State.Drain() != node.Yes && w.State.Down() != node.Yes || w.JobsKnown != node.Yes || len(w.Jobs) > 0) {
 			t.Errorf("%s may be evicted", w.State)
 		}
-		if evictable && (action.Undrain || action.Revive) {
+		if evictable && (action.StateChange.Undrain || action.StateChange.Revive) {
 			t.Errorf("%s may be evicted when it is used again", w.State)
 		}
-		if action.Delete && !evictable {
+		if action.Deletion.Delete && !evictable {
 			t.Errorf("%s is deleted, and may not be evicted", w.State)
 		}
-		if action.Protected == node.Unknown && (w.Pod.Protected || w.JobsKnown == node.Yes) {
+		if action.Marks.Protected == node.Unknown && (w.Pod.Protected || w.JobsKnown == node.Yes) {
 			t.Errorf("of %s it is not decided whether it may be evicted", w.State)
 		}
 	})

@@ -73,8 +73,8 @@ func TestTheMachineOfAWorkerIsToBeRebooted(t *testing.T) {
 					Name: "node-1", Cordoned: node.AnswerOf(tt.cordoned), Maintenance: health.Maintenance{Type: tt.maintenance}, Reboot: tt.reboot,
 				},
 			})
-			if got.Drain != tt.drain || got.Undrain != tt.undrain || got.Message != tt.message || got.OutOfService.Reason != tt.out || got.Revive || got.Delete {
-				t.Errorf("drain %q, undrain %v, message %q, out of service %+v", got.Drain, got.Undrain, got.Message, got.OutOfService)
+			if got.StateChange.Drain != tt.drain || got.StateChange.Undrain != tt.undrain || got.Shown.Message != tt.message || got.Shown.OutOfService.Reason != tt.out || got.StateChange.Revive || got.Deletion.Delete {
+				t.Errorf("drain %q, undrain %v, message %q, out of service %+v", got.StateChange.Drain, got.StateChange.Undrain, got.Shown.Message, got.Shown.OutOfService)
 			}
 		})
 	}

@@ -128,7 +128,7 @@ func TestTheRecordOfTheNode(t *testing.T) {
 
 func troubles(a workerplan.Action) string {
 	var out []string
-	for _, t := range a.Troubles {
+	for _, t := range a.Shown.Troubles {
 		out = append(out, t.Reason+" "+t.Message)
 	}
 	return strings.Join(out, "\n")
@@ -140,7 +140,7 @@ func TestThePodForgetsATopologyThatSlurmDoesNotShowAnyMore(t *testing.T) {
 		want  bool
 	}{"while it is shown it is needed": {"topo:s1", false}, "afterwards it is not": {"", true}, "nor where somebody has changed it": {"topo:s2", true}} {
 		t.Run(name, func(t *testing.T) {
-			got := workerplan.Next(registered(placedBefore("topo:s1"), func(w *workerplan.Worker) { w.Record.Topology = tt.shown })).Topology
+			got := workerplan.Next(registered(placedBefore("topo:s1"), func(w *workerplan.Worker) { w.Record.Topology = tt.shown })).Marks.Topology
 			if (got != nil) != tt.want || got != nil && *got != "" {
 				t.Errorf("the pod is to say %v", got)
 			}
@@ -181,8 +181,8 @@ func TestDeadlines(t *testing.T) {
 				w.Reason = node.Reason{Text: drainReason, At: noon}
 			})
 			got := workerplan.Next(w)
-			if got.WantJobs != tt.wants || !got.Deadline.Equal(tt.deadline) || got.DeadlineKnown != tt.is || got.Message != tt.message {
-				t.Errorf("wants %t, deadline %v (known %t), message %q", got.WantJobs, got.Deadline, got.DeadlineKnown, got.Message)
+			if got.Questions.WantJobs != tt.wants || !got.Marks.Deadline.Equal(tt.deadline) || got.Marks.DeadlineKnown != tt.is || got.Shown.Message != tt.message {
+				t.Errorf("wants %t, deadline %v (known %t), message %q", got.Questions.WantJobs, got.Marks.Deadline, got.Marks.DeadlineKnown, got.Shown.Message)
 			}
 		})
 	}
@@ -227,7 +227,7 @@ func TestWorkersThatDoNotRegister(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := workerplan.Next(tt.w)
-			if got.Delete != tt.delete || got.Cause != tt.cause || !got.Again.Equal(tt.again) || len(got.Troubles) > 0 {
+			if got.Deletion.Delete != tt.delete || got.Deletion.Cause != tt.cause || !got.Again.Equal(tt.again) || len(got.Shown.Troubles) > 0 {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -282,7 +282,7 @@ func TestANodeThatWeSetDownIsUsedAgain(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := workerplan.Next(tt.w); got.Revive != tt.want || got.Drain != "" || got.Undrain {
+			if got := workerplan.Next(tt.w); got.StateChange.Revive != tt.want || got.StateChange.Drain != "" || got.StateChange.Undrain {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -306,7 +306,7 @@ func TestThePodForgetsItsPlaceWhenSlurmShowsAnother(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := workerplan.Next(registered(placedBefore("topo:s3"), tc.option))
-			if forgets := got.Topology != nil && *got.Topology == ""; forgets != tc.forgets {
+			if forgets := got.Marks.Topology != nil && *got.Marks.Topology == ""; forgets != tc.forgets {
 				t.Errorf("the pod forgets its place: %t", forgets)
 			}
 		})

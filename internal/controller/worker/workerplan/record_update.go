@@ -46,7 +46,7 @@ func record(f *facts, action *Action) {
 	place := places.Decide(r)
 	r.update.Topology = place.update
 	if place.mark != nil {
-		action.Topology = place.mark
+		action.Marks.Topology = place.mark
 	}
 	action.wake(place.again)
 	action.report(place.trouble)
@@ -72,7 +72,7 @@ func record(f *facts, action *Action) {
 // report adds something that a person has to look at.
 func (a *Action) report(t *Trouble) {
 	if t != nil {
-		a.Troubles = append(a.Troubles, *t)
+		a.Shown.Troubles = append(a.Shown.Troubles, *t)
 	}
 }
 

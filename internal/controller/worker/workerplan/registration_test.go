@@ -31,11 +31,11 @@ func TestAWorkerSaysThatItsRecordIsNotItsOwn(t *testing.T) {
 				Comment: node.Comment{PodName: "w-0", Registration: "mine"},
 			}
 			action := workerplan.Next(w)
-			if tt.want == "" && len(action.Troubles) > 0 || tt.want != "" && (len(action.Troubles) != 1 || action.Troubles[0].Reason != tt.want) {
-				t.Fatalf("the troubles are %+v, want %q", action.Troubles, tt.want)
+			if tt.want == "" && len(action.Shown.Troubles) > 0 || tt.want != "" && (len(action.Shown.Troubles) != 1 || action.Shown.Troubles[0].Reason != tt.want) {
+				t.Fatalf("the troubles are %+v, want %q", action.Shown.Troubles, tt.want)
 			}
-			if tt.want != "" && !strings.Contains(action.Troubles[0].Message, tt.message) {
-				t.Errorf("%q is not in %q", tt.message, action.Troubles[0].Message)
+			if tt.want != "" && !strings.Contains(action.Shown.Troubles[0].Message, tt.message) {
+				t.Errorf("%q is not in %q", tt.message, action.Shown.Troubles[0].Message)
 			}
 			if was, _ := node.ParseComment(tt.comment); was.Registration == "other" && action.Record.Comment != nil {
 				t.Errorf("the record is said to be that of this pod: %s", *action.Record.Comment)

@@ -59,11 +59,11 @@ func TestSuspendedJobsKeepAWorker(t *testing.T) {
 				Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Pod: tt.pod, Host: anUncordonedNode,
 				Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Hour)}, Protection: tt.protection, DrainTimeout: tt.timeout, JobsKnown: tt.known, Jobs: tt.jobs,
 			})
-			if got.WaitsForJobs != strings.HasPrefix(tt.message, "waiting for job") {
-				t.Errorf("waits for jobs: %t", got.WaitsForJobs)
+			if got.Shown.WaitsForJobs != strings.HasPrefix(tt.message, "waiting for job") {
+				t.Errorf("waits for jobs: %t", got.Shown.WaitsForJobs)
 			}
-			if got.Delete != tt.delete || got.Protected != tt.protected || got.WantJobs != tt.asks || got.Message != tt.message {
-				t.Errorf("deletes %t, protected %v, asks %t, says %q", got.Delete, got.Protected, got.WantJobs, got.Message)
+			if got.Deletion.Delete != tt.delete || got.Marks.Protected != tt.protected || got.Questions.WantJobs != tt.asks || got.Shown.Message != tt.message {
+				t.Errorf("deletes %t, protected %v, asks %t, says %q", got.Deletion.Delete, got.Marks.Protected, got.Questions.WantJobs, got.Shown.Message)
 			}
 		})
 	}
@@ -87,11 +87,11 @@ func TestTheJobsOfANodeWithAFlagThatIsNotKnownAreAskedFor(t *testing.T) {
 				Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(test.state)), Pod: test.pod, Host: anUncordonedNode,
 				Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Hour)}, Protection: test.protection,
 			}
-			if got := workerplan.Next(w); got.WantJobs != test.asks || got.Delete {
-				t.Errorf("asks %t, deletes %t", got.WantJobs, got.Delete)
+			if got := workerplan.Next(w); got.Questions.WantJobs != test.asks || got.Deletion.Delete {
+				t.Errorf("asks %t, deletes %t", got.Questions.WantJobs, got.Deletion.Delete)
 			}
 			w.JobsKnown = node.Yes // a list of jobs alone frees nobody: the link decides by the state
-			if got := workerplan.Next(w); got.Delete {
+			if got := workerplan.Next(w); got.Deletion.Delete {
 				t.Error("it goes")
 			}
 		})
@@ -104,19 +104,19 @@ func TestADrainIsShownTogetherWithTheEndOfTheProtection(t *testing.T) {
 		Now: noon, SnapshotTime: noon, Registered: node.Yes, JobsKnown: node.Unknown, SlurmStateLost: node.No, Pod: aPod(1, cordoned, protected), Host: anUncordonedNode,
 		State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Second)}, Protection: workerpod.UntilDrained,
 	}
-	if action := workerplan.Next(w); !action.Brief || action.Protected != node.Yes || !action.Again.Equal(noon.Add(4*time.Second)) {
-		t.Errorf("a second after the drain: brief %t, protected %v, again at %s", action.Brief, action.Protected, action.Again)
+	if action := workerplan.Next(w); !action.Shown.Brief || action.Marks.Protected != node.Yes || !action.Again.Equal(noon.Add(4*time.Second)) {
+		t.Errorf("a second after the drain: brief %t, protected %v, again at %s", action.Shown.Brief, action.Marks.Protected, action.Again)
 	}
 	w.Now = noon.Add(4 * time.Second)
-	if action := workerplan.Next(w); action.Brief || action.Protected != node.Yes {
-		t.Errorf("five seconds after the drain: brief %t, protected %v", action.Brief, action.Protected)
+	if action := workerplan.Next(w); action.Shown.Brief || action.Marks.Protected != node.Yes {
+		t.Errorf("five seconds after the drain: brief %t, protected %v", action.Shown.Brief, action.Marks.Protected)
 	}
 	w.Now, w.JobsKnown = noon, node.Yes
-	if action := workerplan.Next(w); action.Brief || action.Protected != node.No {
-		t.Errorf("when the jobs are known: brief %t, protected %v", action.Brief, action.Protected)
+	if action := workerplan.Next(w); action.Shown.Brief || action.Marks.Protected != node.No {
+		t.Errorf("when the jobs are known: brief %t, protected %v", action.Shown.Brief, action.Marks.Protected)
 	}
 	w.JobsKnown, w.Pod.Protected = node.Unknown, false
-	if action := workerplan.Next(w); action.Brief {
+	if action := workerplan.Next(w); action.Shown.Brief {
 		t.Error("nothing is shown of a worker that has lost its protection")
 	}
 }
@@ -128,16 +128,16 @@ func TestWhatLastsAMomentIsNotShownOfARetiredWorker(t *testing.T) {
 		State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Second)},
 	}
 	w.Pod.RetiredAt = noon.Add(-2 * time.Second)
-	if action := workerplan.Next(w); !action.Brief || action.Delete || !action.Again.Equal(noon.Add(4*time.Second)) {
-		t.Errorf("a second after the drain: brief %t, deleted %t, again at %s", action.Brief, action.Delete, action.Again)
+	if action := workerplan.Next(w); !action.Shown.Brief || action.Deletion.Delete || !action.Again.Equal(noon.Add(4*time.Second)) {
+		t.Errorf("a second after the drain: brief %t, deleted %t, again at %s", action.Shown.Brief, action.Deletion.Delete, action.Again)
 	}
 	w.Now = noon.Add(4 * time.Second)
-	if action := workerplan.Next(w); action.Brief || action.Message != "waiting for Slurm to report whether suspended jobs are on the node" {
-		t.Errorf("five seconds after the drain: brief %t, %q", action.Brief, action.Message)
+	if action := workerplan.Next(w); action.Shown.Brief || action.Shown.Message != "waiting for Slurm to report whether suspended jobs are on the node" {
+		t.Errorf("five seconds after the drain: brief %t, %q", action.Shown.Brief, action.Shown.Message)
 	}
 	w.Now, w.JobsKnown = noon, node.Yes
-	if action := workerplan.Next(w); action.Brief || !action.Delete {
-		t.Errorf("once the jobs are known: brief %t, deleted %t", action.Brief, action.Delete)
+	if action := workerplan.Next(w); action.Shown.Brief || !action.Deletion.Delete {
+		t.Errorf("once the jobs are known: brief %t, deleted %t", action.Shown.Brief, action.Deletion.Delete)
 	}
 }
 
@@ -145,11 +145,11 @@ func TestADrainIsNotRenewedForARetirementWhileItMayEndInAMoment(t *testing.T) {
 	w := workerplan.Worker{
 		Now: noon, SnapshotTime: noon, Registered: node.Yes, Pod: aPod(1, scaledIn), State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: cordonReason, At: noon.Add(-time.Hour)},
 	}
-	if action := workerplan.Next(w); action.Drain != "" || action.Delete {
+	if action := workerplan.Next(w); action.StateChange.Drain != "" || action.Deletion.Delete {
 		t.Errorf("before the jobs are known: %+v", action)
 	}
 	w.JobsKnown, w.Jobs = node.Yes, []workerplan.Job{{ID: 1}}
-	if action := workerplan.Next(w); action.Drain != drainReason {
+	if action := workerplan.Next(w); action.StateChange.Drain != drainReason {
 		t.Errorf("with a job: %+v", action)
 	}
 }

@@ -44,8 +44,8 @@ func TestACheckSuspectsTheMachineOfAWorker(t *testing.T) {
 				Reason: node.Reason{Text: tt.reason, SetBy: "slurm", At: noon.Add(-time.Hour)},
 				Pod:    aPod(1), Slurm: "w-1", Host: workerplan.Host{Name: "node-1", Cordoned: node.No, Maintenance: tt.maintenance},
 			})
-			if got.Drain != tt.drain || got.Undrain != tt.undrain || got.OutOfService.Reason != tt.out || got.Delete {
-				t.Errorf("drain %q, undrain %v, out of service %+v", got.Drain, got.Undrain, got.OutOfService)
+			if got.StateChange.Drain != tt.drain || got.StateChange.Undrain != tt.undrain || got.Shown.OutOfService.Reason != tt.out || got.Deletion.Delete {
+				t.Errorf("drain %q, undrain %v, out of service %+v", got.StateChange.Drain, got.StateChange.Undrain, got.Shown.OutOfService)
 			}
 		})
 	}

@@ -160,31 +160,31 @@ func Next(w Worker) Action {
 	var action Action
 	if f.situation == unregistered {
 		f.absence = absences.Decide(f)
-		action.Relist = f.absence.relist
+		action.Questions.Relist = f.absence.relist
 		action.wake(f.absence.again)
 	}
 	f.change = changeOf(f)
 	action.StateChange = f.change
 	action.Announce = f.registered() && (f.change.Opens() || f.returns()) && !f.announced()
 	end := endOf(f)
-	action.Deletion, action.Message, action.WaitsForJobs = end.Deletion, end.message, end.waitsForJobs
+	action.Deletion, action.Shown.Message, action.Shown.WaitsForJobs = end.Deletion, end.message, end.waitsForJobs
 	action.wake(end.again)
 	shown := conditionsShown.Decide(f)
-	action.Conditions, action.ConditionsKnown = shown.conditions, shown.known
+	action.Shown.Conditions, action.Shown.ConditionsKnown = shown.conditions, shown.known
 	action.wake(shown.again)
 	if shown.known && f.registered() {
-		action.OutOfService = outOfService.Decide(f)
+		action.Shown.OutOfService = outOfService.Decide(f)
 	}
-	action.Brief = f.waitIsBrief()
-	if action.Brief {
+	action.Shown.Brief = f.waitIsBrief()
+	if action.Shown.Brief {
 		action.wake(f.waitShown())
 	}
 	protected := protections.Decide(f)
-	action.Protected = protected.answer
+	action.Marks.Protected = protected.answer
 	action.wake(protected.again)
 	marks(f, &action)
-	troubles.Each(f, func(t Trouble) { action.Troubles = append(action.Troubles, t) })
-	if f.registered() && !action.Delete {
+	troubles.Each(f, func(t Trouble) { action.Shown.Troubles = append(action.Shown.Troubles, t) })
+	if f.registered() && !action.Deletion.Delete {
 		record(f, &action)
 	}
 	return action
@@ -195,13 +195,13 @@ func marks(f *facts, action *Action) {
 	if f.situation == beingDeleted {
 		return
 	}
-	action.NodeMark = f.Host.Cordoned
+	action.Marks.NodeMark = f.Host.Cordoned
 	if f.Host.HasTopology {
-		action.Topology = &f.Host.Topology
+		action.Marks.Topology = &f.Host.Topology
 	}
 	if f.registered() {
-		action.WantJobs = jobInterest.Decide(f)
+		action.Questions.WantJobs = jobInterest.Decide(f)
 		d := deadlines.Decide(f)
-		action.Deadline, action.DeadlineKnown = d.at, d.known
+		action.Marks.Deadline, action.Marks.DeadlineKnown = d.at, d.known
 	}
 }

@@ -146,7 +146,7 @@ func TestNext(t *testing.T) {
 				w.Why, w.NeverAnswered = "silence", tt.neverAnswered
 			}
 			got := workerplan.Next(w)
-			got.OutOfService = workerplan.OutOfService{} // TestWhoKeepsJobsFromANode
+			got.Shown.OutOfService = workerplan.OutOfService{} // TestWhoKeepsJobsFromANode
 			if tt.known == node.Yes && !tt.pod.Terminating {
 				tt.want.Conditions, tt.want.DeadlineKnown = w.State.Conditions(), w.State.Busy() == node.No
 				tt.want.WantJobs = w.State.Draining() == node.Yes && (tt.pod.Retired != "" || tt.reason.Ours()) || w.State.Busy() == node.Yes && tt.pod.Retired != "" ||
@@ -166,7 +166,7 @@ func TestNext(t *testing.T) {
 
 func TestMarksOnPodsAreNotTakenFromStatesThatAreNotKnown(t *testing.T) {
 	got := workerplan.Next(workerplan.Worker{Now: noon, Pod: aPod(1), Registered: node.Unknown, Protection: workerpod.UntilDrained})
-	if got.ConditionsKnown || got.Protected != node.Unknown {
+	if got.Shown.ConditionsKnown || got.Marks.Protected != node.Unknown {
 		t.Errorf("%+v", got)
 	}
 }
@@ -187,22 +187,22 @@ func TestNothingIsShownOfWhatThePodBeforeHasLeft(t *testing.T) {
 		return workerplan.Next(w)
 	}
 	const second = time.Second
-	if got := next("DOWN", 0, -time.Hour, second); got.ConditionsKnown || !got.Again.Equal(noon.Add(time.Minute)) {
-		t.Errorf("before its slurmd registers it shows %v; again %s", got.Conditions, got.Again)
+	if got := next("DOWN", 0, -time.Hour, second); got.Shown.ConditionsKnown || !got.Again.Equal(noon.Add(time.Minute)) {
+		t.Errorf("before its slurmd registers it shows %v; again %s", got.Shown.Conditions, got.Again)
 	}
 	for name, got := range map[string]workerplan.Action{
 		"once its slurmd is registered": next("DOWN", 0, 2*second, 3*second), "when it has lasted": next("DOWN", 0, -time.Hour, time.Minute),
 		"where nobody knows when a slurmd started": next("DOWN", 0, 0, second), "when the node is not down": next("IDLE", 0, -time.Hour, second),
 	} {
-		if !got.ConditionsKnown {
+		if !got.Shown.ConditionsKnown {
 			t.Errorf("nothing is shown %s", name)
 		}
 	}
 	phase = "Pending"
-	if got := next("IDLE", 0, second, 2*second); got.ConditionsKnown || !got.Again.Equal(noon.Add(time.Minute)) {
-		t.Errorf("before Kubernetes says that the pod runs it shows %v; again %s", got.Conditions, got.Again)
+	if got := next("IDLE", 0, second, 2*second); got.Shown.ConditionsKnown || !got.Again.Equal(noon.Add(time.Minute)) {
+		t.Errorf("before Kubernetes says that the pod runs it shows %v; again %s", got.Shown.Conditions, got.Again)
 	}
-	if got := next("IDLE", 0, second, time.Minute); !got.ConditionsKnown {
+	if got := next("IDLE", 0, second, time.Minute); !got.Shown.ConditionsKnown {
 		t.Error("nothing is shown of a pod that Kubernetes has not run for a minute")
 	}
 }
@@ -214,7 +214,7 @@ func TestANewPodKeepsItsProtectionUntilTheDrainOfThePodBeforeEnds(t *testing.T) 
 		return workerplan.Next(workerplan.Worker{
 			Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, Pod: pod, Host: anUncordonedNode, Protection: workerpod.UntilDrained, JobsKnown: node.Yes,
 			State: node.Parse([]string{"DOWN", "DRAIN"}), Reason: node.Reason{Text: reason, At: noon.Add(-time.Minute)},
-		}).Protected
+		}).Marks.Protected
 	}
 	if got := next(drainReason); got != node.Yes {
 		t.Errorf("with the drain of a retirement it is protected: %v", got)

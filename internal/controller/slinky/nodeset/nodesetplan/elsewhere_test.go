@@ -36,12 +36,12 @@ func TestAMismatchOfNamesAloneTakesNoWorker(t *testing.T) {
 		}
 		w.Pod.Retired = cause
 		action := workerplan.Next(w)
-		if action.Delete || action.Drain != "" || action.Protected != node.Yes {
+		if action.Deletion.Delete || action.StateChange.Drain != "" || action.Marks.Protected != node.Yes {
 			t.Errorf("a worker with cause %q: %+v, want it kept and protected", cause, action)
 		}
-		if len(action.Troubles) != 1 || action.Troubles[0].Reason != slinkyv1beta1.ReasonNodeNameMismatch ||
-			!strings.Contains(action.Troubles[0].Message, "as Slurm node ip-10-0-0-1, but the operator expects ip-10-0-0-1.ec2.internal") {
-			t.Errorf("the troubles are %+v", action.Troubles)
+		if len(action.Shown.Troubles) != 1 || action.Shown.Troubles[0].Reason != slinkyv1beta1.ReasonNodeNameMismatch ||
+			!strings.Contains(action.Shown.Troubles[0].Message, "as Slurm node ip-10-0-0-1, but the operator expects ip-10-0-0-1.ec2.internal") {
+			t.Errorf("the troubles are %+v", action.Shown.Troubles)
 		}
 	}
 }

@@ -273,29 +273,29 @@ func (w *world) worker(name string) {
 	in.Absent = in.Pod.Absent
 	action := workerplan.Next(in)
 	w.waits = w.waits || !action.Again.IsZero()
-	if w.mute && (action.Delete && p.Scheduled || action.Undrain || action.Drain != "" || action.Protected != node.Unknown || action.ConditionsKnown) {
+	if w.mute && (action.Deletion.Delete && p.Scheduled || action.StateChange.Undrain || action.StateChange.Drain != "" || action.Marks.Protected != node.Unknown || action.Shown.ConditionsKnown) {
 		w.t.Fatalf("%s: %+v although Slurm does not answer", name, action)
 	}
-	if action.Drain != "" || action.Undrain {
-		if n.foreign() && (n.drain || !strings.Contains(action.Drain, n.reason.Text)) { // what is DOWN may be drained besides
+	if action.StateChange.Drain != "" || action.StateChange.Undrain {
+		if n.foreign() && (n.drain || !strings.Contains(action.StateChange.Drain, n.reason.Text)) { // what is DOWN may be drained besides
 			w.t.Fatalf("%s: %+v although %q stands there", name, action, n.reason.Text)
 		}
 		w.writes++
 	}
 	switch {
-	case action.Drain != "":
-		n.drain, n.reason = true, node.Reason{Text: action.Drain, SetBy: "slurm", At: w.now}
-	case action.Undrain:
+	case action.StateChange.Drain != "":
+		n.drain, n.reason = true, node.Reason{Text: action.StateChange.Drain, SetBy: "slurm", At: w.now}
+	case action.StateChange.Undrain:
 		n.drain = false
 		if !n.down {
 			n.reason = node.Reason{}
 		}
 	}
-	if marked := action.NodeMark == node.Yes; action.NodeMark != node.Unknown && marked != w.marked[name] {
+	if marked := action.Marks.NodeMark == node.Yes; action.Marks.NodeMark != node.Unknown && marked != w.marked[name] {
 		w.marked[name] = marked
 		w.writes++
 	}
-	if action.Delete {
+	if action.Deletion.Delete {
 		if p.Retired == "" {
 			w.t.Fatalf("%s is deleted without having been retired", name)
 		}
