@@ -151,9 +151,11 @@ func (w *world) engine(p *pod) {
 		return
 	}
 	facts := workerplan.Worker{
-		Now: w.now, SnapshotTime: w.now, NodeListTime: w.now, Registered: node.Yes, State: p.state(), Reason: p.reason, JobsKnown: node.Yes, Protection: workerpod.UntilDrained,
-		Pod:  workerpod.Pod{Name: p.name, Phase: "Running", Scheduled: true, Ready: true, ReadySince: p.made, Created: p.made, Protected: p.protected(), Terminating: p.evicted},
-		Host: workerplan.Host{Name: p.on.node.Name, Cordoned: node.AnswerOf(p.on.node.Spec.Unschedulable), Reboot: watchedReboots.RebootOf(p.on.node)},
+		Now:       w.now,
+		SlurmView: workerplan.SlurmView{SnapshotTime: w.now, NodeListTime: w.now, Registered: node.Yes, State: p.state(), Reason: p.reason, JobsKnown: node.Yes},
+		Wanted:    workerplan.Wanted{Protection: workerpod.UntilDrained},
+		Pod:       workerpod.Pod{Name: p.name, Phase: "Running", Scheduled: true, Ready: true, ReadySince: p.made, Created: p.made, Protected: p.protected(), Terminating: p.evicted},
+		Host:      workerplan.Host{Name: p.on.node.Name, Cordoned: node.AnswerOf(p.on.node.Spec.Unschedulable), Reboot: watchedReboots.RebootOf(p.on.node)},
 	}
 	switch a := workerplan.Next(facts); {
 	case a.StateChange.Drain != "":

@@ -148,7 +148,7 @@ func ours() []mutation {
 		},
 		{
 			name:   "a worker takes jobs again before it is protected",
-			edits:  []edit{{drive, `if s.action.Opens() {`, `if s.action.Revive {`}},
+			edits:  []edit{{drive, `if s.action.StateChange.Opens() {`, `if s.action.StateChange.Revive {`}},
 			caught: "TestFaults/evictions/Slurm_says_500",
 		},
 		{

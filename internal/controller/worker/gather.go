@@ -52,15 +52,18 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 	}
 	s := &scope{pod: pod, set: set, node: workerpod.SlurmNode(pod), maxWrites: maxWrites, version: pod.ResourceVersion}
 	s.worker = workerplan.Worker{
-		Pod: workerpod.Facts(pod), Slurm: s.node, Protection: workerpod.ProtectionOf(set),
-		Host: host, Storage: r.storage.Of(pod), NodeMarked: pod.Annotations[slinkyv1beta1.AnnotationNodeCordoned] != "",
-		Checks:   workerpod.ChecksOf(pod.Annotations, set.Spec.RequiredChecks, host.Machine),
-		Opening:  workerpod.ParseOpening(pod.Annotations[slinkyv1beta1.AnnotationOpening]),
-		Topology: pod.Annotations[slinkyv1beta1.AnnotationTopologySpec],
-		Comment: node.Comment{
+		Pod:   workerpod.Facts(pod),
+		Slurm: s.node,
+		Wanted: workerplan.Wanted{Protection: workerpod.ProtectionOf(set), Comment: node.Comment{
 			Namespace: pod.Namespace, PodName: pod.Name, Node: pod.Spec.NodeName, NodeSetName: set.Name, NodeSetUID: string(set.UID),
 			Registration: slurmd.Registration(pod), NVLinkInstanceGroup: host.NVLinkInstanceGroup, Check: pod.Annotations[slinkyv1beta1.AnnotationCheckComment],
-		},
+		}},
+		Host:       host,
+		Storage:    r.storage.Of(pod),
+		NodeMarked: pod.Annotations[slinkyv1beta1.AnnotationNodeCordoned] != "",
+		Checks:     workerpod.ChecksOf(pod.Annotations, set.Spec.RequiredChecks, host.Machine),
+		Writes:     workerplan.Writes{Opening: workerpod.ParseOpening(pod.Annotations[slinkyv1beta1.AnnotationOpening])},
+		Topology:   pod.Annotations[slinkyv1beta1.AnnotationTopologySpec],
 	}
 	if pod.DeletionTimestamp != nil {
 		s.worker.TerminationDeadline = pod.DeletionTimestamp.Time

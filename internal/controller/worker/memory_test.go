@@ -56,7 +56,7 @@ func TestWhatSlurmSaidBeforeOurLastChangeDoesNotCount(t *testing.T) {
 func TestWhoHeldANodeBeforeSlurmctldIsRemembered(t *testing.T) {
 	var m memory
 	look := func(state, by, reason string) node.Answer {
-		w := workerplan.Worker{Registered: node.Yes, State: node.Parse(strings.Fields(state)), Reason: node.Reason{Text: reason, SetBy: by, At: now}}
+		w := workerplan.Worker{SlurmView: workerplan.SlurmView{Registered: node.Yes, State: node.Parse(strings.Fields(state)), Reason: node.Reason{Text: reason, SetBy: by, At: now}}}
 		w.Record.Drained = w.Reason
 		m.recall(pod("w-0"), key, &w)
 		return w.Held
@@ -77,7 +77,7 @@ func TestWhoHeldANodeBeforeSlurmctldIsRemembered(t *testing.T) {
 func TestAnAbsenceIsCountedFromTheFirstListWithoutTheNode(t *testing.T) {
 	var m memory
 	look := func(after time.Duration, known node.Answer) time.Time {
-		w := workerplan.Worker{Registered: known, SnapshotTime: now.Add(after), Pod: workerpod.Pod{Ready: true}}
+		w := workerplan.Worker{SlurmView: workerplan.SlurmView{Registered: known, SnapshotTime: now.Add(after)}, Pod: workerpod.Pod{Ready: true}}
 		m.recall(pod("w-0"), key, &w)
 		return w.Absent
 	}
@@ -100,7 +100,7 @@ func TestAnAbsenceIsCountedFromTheFirstListWithoutTheNode(t *testing.T) {
 
 func TestAPodThatIsGoneIsForgotten(t *testing.T) {
 	var m memory
-	m.recall(pod("w-1"), key, &workerplan.Worker{Registered: node.Yes})
+	m.recall(pod("w-1"), key, &workerplan.Worker{SlurmView: workerplan.SlurmView{Registered: node.Yes}})
 	if cluster := m.forget(pod("w-1")); cluster != key {
 		t.Errorf("w-1 was of %v", cluster)
 	}
@@ -143,7 +143,7 @@ func TestAnAnnouncementIsGoodForOneWriteAndUntilItShows(t *testing.T) {
 	m := memory{announced: announcements{process: "we"}}
 	at := workerpod.Opening{At: now, By: "we"}
 	look := func(after time.Duration, opening workerpod.Opening, states ...string) workerplan.Worker {
-		w := workerplan.Worker{Now: now.Add(after), SnapshotTime: now.Add(after), Registered: node.Yes, State: node.Parse(states), Slurm: "w-0", Opening: opening}
+		w := workerplan.Worker{Now: now.Add(after), SlurmView: workerplan.SlurmView{SnapshotTime: now.Add(after), Registered: node.Yes, State: node.Parse(states)}, Slurm: "w-0", Writes: workerplan.Writes{Opening: opening}}
 		m.recall(pod("w-0"), key, &w)
 		return w
 	}
@@ -185,7 +185,7 @@ func TestWhatAnotherOperatorHasAnnouncedIsOverWithTime(t *testing.T) {
 	m := memory{announced: announcements{process: "we"}}
 	theirs, ours := workerpod.Opening{At: now, By: "they"}, workerpod.Opening{At: now.Add(time.Second), By: "we"}
 	look := func(after time.Duration, opening workerpod.Opening, states ...string) workerplan.Worker {
-		w := workerplan.Worker{Now: now.Add(after), SnapshotTime: now.Add(after), Registered: node.Yes, State: node.Parse(states), Slurm: "w-0", Opening: opening}
+		w := workerplan.Worker{Now: now.Add(after), SlurmView: workerplan.SlurmView{SnapshotTime: now.Add(after), Registered: node.Yes, State: node.Parse(states)}, Slurm: "w-0", Writes: workerplan.Writes{Opening: opening}}
 		m.recall(pod("w-0"), key, &w)
 		return w
 	}
@@ -213,7 +213,7 @@ func TestAClockThatGoesAheadHoldsNobodyUp(t *testing.T) {
 	m := memory{announced: announcements{process: "we"}}
 	ahead := workerpod.Opening{At: now.Add(5 * time.Hour), By: "they"}
 	look := func(after time.Duration) workerplan.Worker {
-		w := workerplan.Worker{Now: now.Add(after), SnapshotTime: now.Add(after), Registered: node.Yes, State: node.Parse([]string{"IDLE", "DRAIN"}), Slurm: "w-0", Opening: ahead}
+		w := workerplan.Worker{Now: now.Add(after), SlurmView: workerplan.SlurmView{SnapshotTime: now.Add(after), Registered: node.Yes, State: node.Parse([]string{"IDLE", "DRAIN"})}, Slurm: "w-0", Writes: workerplan.Writes{Opening: ahead}}
 		m.recall(pod("w-0"), key, &w)
 		return w
 	}

@@ -34,7 +34,7 @@ func TestWhatSlurmSaidLastStaysWhileItSaysNothing(t *testing.T) {
 			pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
 				{Type: slinkyv1beta1.PodConditionNeedsAttention, Status: corev1.ConditionTrue, Reason: tc.reason, Message: "look"},
 			}}}
-			w := workerplan.Worker{Registered: tc.known, Pod: workerpod.Pod{Terminating: tc.terminating}}
+			w := workerplan.Worker{SlurmView: workerplan.SlurmView{Registered: tc.known}, Pod: workerpod.Pod{Terminating: tc.terminating}}
 			got := wantedConditions(pod, w, workerplan.Action{})
 			stays := len(got) == 1 && got[0].Reason == tc.reason && got[0].Message == "look" && got[0].Status == corev1.ConditionTrue
 			if stays != tc.want || !tc.want && len(got) > 0 {
@@ -48,7 +48,7 @@ func TestWhatSlurmSaidLastStaysWhileItSaysNothing(t *testing.T) {
 func TestTheConditionOfACompletingNodeHasTheTimeThatMessagesTell(t *testing.T) {
 	t.Parallel()
 	moment := now.Add(300 * time.Millisecond)
-	w := workerplan.Worker{Registered: node.Yes, Completing: completingSince(&corev1.Pod{}, moment)}
+	w := workerplan.Worker{SlurmView: workerplan.SlurmView{Registered: node.Yes, Completing: completingSince(&corev1.Pod{}, moment)}}
 	action := workerplan.Action{Shown: workerplan.Shown{Conditions: []string{"SlurmNodeStateCompleting"}, ConditionsKnown: true}}
 	got := wantedConditions(&corev1.Pod{}, w, action)
 	if len(got) == 0 || got[0].Type != completing || !got[0].LastTransitionTime.Time.Equal(now) {
@@ -66,7 +66,7 @@ func TestTheReasonOfAWaitIsWhatTheNodeSetReads(t *testing.T) {
 		slinkyv1beta1.ReasonWaitingForJobs: {Shown: workerplan.Shown{Message: "waiting for jobs to end", WaitsForJobs: true}},
 		"ScaleIn":                          {Shown: workerplan.Shown{Message: "draining"}},
 	} {
-		got := wantedConditions(&corev1.Pod{}, workerplan.Worker{Registered: node.Yes, Pod: workerpod.Pod{Retired: workerpod.ScaleIn}}, action)
+		got := wantedConditions(&corev1.Pod{}, workerplan.Worker{SlurmView: workerplan.SlurmView{Registered: node.Yes}, Pod: workerpod.Pod{Retired: workerpod.ScaleIn}}, action)
 		if len(got) != 1 || got[0].Type != slinkyv1beta1.PodConditionRetiring || got[0].Reason != want {
 			t.Errorf("%+v, want reason %s", got, want)
 		}

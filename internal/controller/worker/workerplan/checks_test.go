@@ -86,9 +86,11 @@ func TestAWorkerThatWaitsForChecks(t *testing.T) {
 				cordoned = node.No
 			}
 			got := workerplan.Next(workerplan.Worker{
-				Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: node.Reason{Text: tt.reason, SetBy: "slurm", At: noon},
-				Pod: tt.pod, Checks: tt.checks, Host: workerplan.Host{Name: "node-1", Cordoned: cordoned, Maintenance: tt.maintenance},
-				Record: workerplan.Record{Started: noon.Add(1)},
+				Now:       noon,
+				SlurmView: workerplan.SlurmView{SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: node.Reason{Text: tt.reason, SetBy: "slurm", At: noon}, Record: workerplan.Record{Started: noon.Add(1)}},
+				Pod:       tt.pod,
+				Checks:    tt.checks,
+				Host:      workerplan.Host{Name: "node-1", Cordoned: cordoned, Maintenance: tt.maintenance},
 			})
 			if got.StateChange.Drain != tt.drain || got.StateChange.Undrain != tt.undrain || got.StateChange.Revive || got.Shown.Message != tt.message || got.Shown.OutOfService.Reason != tt.out {
 				t.Errorf("drain %q, undrain %v, revive %v, message %q, out of service %q", got.StateChange.Drain, got.StateChange.Undrain, got.StateChange.Revive, got.Shown.Message, got.Shown.OutOfService.Reason)
@@ -97,8 +99,11 @@ func TestAWorkerThatWaitsForChecks(t *testing.T) {
 	}
 	t.Run("a worker whose checks have not passed may go when it is retired and free", func(t *testing.T) {
 		got := workerplan.Next(workerplan.Worker{
-			Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: node.ChecksReason, SetBy: "slurm", At: noon},
-			Pod: aPod(1, scaledIn), Checks: disk, Host: anUncordonedNode, JobsKnown: node.Yes,
+			Now:       noon,
+			SlurmView: workerplan.SlurmView{SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: node.ChecksReason, SetBy: "slurm", At: noon}, JobsKnown: node.Yes},
+			Pod:       aPod(1, scaledIn),
+			Checks:    disk,
+			Host:      anUncordonedNode,
 		})
 		if !got.Deletion.Delete {
 			t.Errorf("it is not deleted: %s", got.Shown.Message)
@@ -106,8 +111,13 @@ func TestAWorkerThatWaitsForChecks(t *testing.T) {
 	})
 	t.Run("the mark of a cordon that is over does not say that it is about to be used", func(t *testing.T) {
 		got := workerplan.Next(workerplan.Worker{
-			Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: cordon, SetBy: "slurm", At: noon},
-			Pod: aPod(1), Checks: disk, NodeMarked: true, Host: anUncordonedNode, JobsKnown: node.Yes, Protection: workerpod.UntilDrained,
+			Now:        noon,
+			SlurmView:  workerplan.SlurmView{SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: cordon, SetBy: "slurm", At: noon}, JobsKnown: node.Yes},
+			Pod:        aPod(1),
+			Checks:     disk,
+			NodeMarked: true,
+			Host:       anUncordonedNode,
+			Wanted:     workerplan.Wanted{Protection: workerpod.UntilDrained},
 		})
 		if got.Announce || got.Marks.Protected != node.No {
 			t.Errorf("announce %v, protected %v", got.Announce, got.Marks.Protected)

@@ -32,8 +32,11 @@ func TestAWorkerSaysThatItWaitsForAJobThatIsCompleting(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := workerplan.Worker{
-				Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Slurm: "w-1", Pod: aPod(1, scaledIn), Host: anUncordonedNode,
-				Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Hour)}, JobsKnown: node.AnswerOf(len(tt.jobs) > 0), Jobs: tt.jobs, Completing: noon.Add(-10 * time.Minute),
+				Now:       noon,
+				SlurmView: workerplan.SlurmView{SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Hour)}, JobsKnown: node.AnswerOf(len(tt.jobs) > 0), Jobs: tt.jobs, Completing: noon.Add(-10 * time.Minute)},
+				Slurm:     "w-1",
+				Pod:       aPod(1, scaledIn),
+				Host:      anUncordonedNode,
 			}
 			if len(tt.jobs) == 0 {
 				w.JobsKnown = node.Unknown

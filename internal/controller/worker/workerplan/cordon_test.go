@@ -55,8 +55,11 @@ func TestACordonOfTheKubernetesNode(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := workerplan.Next(workerplan.Worker{
-				Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: tt.reason, Pod: tt.pod,
-				Host: workerplan.Host{Name: "node-1", Cordoned: tt.cordoned, CordonReason: tt.why}, NodeMarked: tt.marked,
+				Now:        noon,
+				SlurmView:  workerplan.SlurmView{SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: tt.reason},
+				Pod:        tt.pod,
+				Host:       workerplan.Host{Name: "node-1", Cordoned: tt.cordoned, CordonReason: tt.why},
+				NodeMarked: tt.marked,
 			})
 			got.Shown.OutOfService = workerplan.OutOfService{} // TestWhoKeepsJobsFromANode
 			want := wanted{
@@ -90,8 +93,12 @@ func TestTheProtectionComesBackAsTheMarkGoes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := workerplan.Next(workerplan.Worker{
-				Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: tt.reason, Pod: tt.pod,
-				Host: workerplan.Host{Name: "node-1", Cordoned: node.No}, NodeMarked: tt.marked, Protection: workerpod.UntilDrained, JobsKnown: node.Yes,
+				Now:        noon,
+				SlurmView:  workerplan.SlurmView{SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: tt.reason, JobsKnown: node.Yes},
+				Pod:        tt.pod,
+				Host:       workerplan.Host{Name: "node-1", Cordoned: node.No},
+				NodeMarked: tt.marked,
+				Wanted:     workerplan.Wanted{Protection: workerpod.UntilDrained},
 			})
 			if got.Marks.Protected != tt.want || got.Marks.NodeMark != node.No || got.StateChange.Opens() {
 				t.Errorf("protected: %v, mark: %v, opens: %v", got.Marks.Protected, got.Marks.NodeMark, got.StateChange.Opens())
@@ -101,7 +108,7 @@ func TestTheProtectionComesBackAsTheMarkGoes(t *testing.T) {
 }
 
 func TestThePodIsMarkedEvenWhileSlurmIsSilent(t *testing.T) {
-	got := workerplan.Next(workerplan.Worker{Now: noon, Pod: aPod(1), Why: "silence", Host: workerplan.Host{Name: "node-1", Cordoned: node.Yes}})
+	got := workerplan.Next(workerplan.Worker{Now: noon, Pod: aPod(1), SlurmView: workerplan.SlurmView{Why: "silence"}, Host: workerplan.Host{Name: "node-1", Cordoned: node.Yes}})
 	if got.Marks.NodeMark != node.Yes || got.StateChange.Drain != "" {
 		t.Errorf("%+v", got)
 	}

@@ -16,7 +16,11 @@ import (
 func TestAWorkerThatIsRegisteredUnderAnotherNameIsKept(t *testing.T) {
 	for _, protection := range []workerpod.Protection{workerpod.WhileBusy, workerpod.UntilDrained} {
 		got := workerplan.Next(workerplan.Worker{
-			Now: noon, SnapshotTime: noon, NodeListTime: noon, Pod: aPod(1, scaledIn), Slurm: "w-1", RegisteredAs: "ip-10-0-0-1", Registered: node.No, SlurmStateLost: node.No, Protection: protection,
+			Now:       noon,
+			SlurmView: workerplan.SlurmView{SnapshotTime: noon, NodeListTime: noon, RegisteredAs: "ip-10-0-0-1", Registered: node.No, SlurmStateLost: node.No},
+			Pod:       aPod(1, scaledIn),
+			Slurm:     "w-1",
+			Wanted:    workerplan.Wanted{Protection: protection},
 		})
 		if got.Deletion.Delete || got.Marks.Protected != node.Yes || !strings.Contains(got.Shown.Message, "as node ip-10-0-0-1 rather than w-1") ||
 			len(got.Shown.Troubles) != 1 || got.Shown.Troubles[0].Reason != slinkyv1beta1.ReasonNodeNameMismatch {
@@ -26,7 +30,7 @@ func TestAWorkerThatIsRegisteredUnderAnotherNameIsKept(t *testing.T) {
 }
 
 func TestAWorkerThatSlurmMayHaveForgottenKeepsTheProtectionThatItHas(t *testing.T) {
-	got := workerplan.Next(workerplan.Worker{Now: noon, SnapshotTime: noon, NodeListTime: noon, Pod: aPod(1), Registered: node.No, SlurmStateLost: node.Yes, Protection: workerpod.WhileBusy})
+	got := workerplan.Next(workerplan.Worker{Now: noon, SlurmView: workerplan.SlurmView{SnapshotTime: noon, NodeListTime: noon, Registered: node.No, SlurmStateLost: node.Yes}, Pod: aPod(1), Wanted: workerplan.Wanted{Protection: workerpod.WhileBusy}})
 	if got.Marks.Protected != node.Unknown || got.Deletion.Delete {
 		t.Errorf("%+v", got)
 	}

@@ -56,8 +56,10 @@ func TestMaintenanceOfTheKubernetesNode(t *testing.T) {
 				cordoned = node.No
 			}
 			got := workerplan.Next(workerplan.Worker{
-				Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: node.Reason{Text: tt.reason, SetBy: "slurm", At: noon},
-				Pod: tt.pod, Host: workerplan.Host{Name: "node-1", Cordoned: cordoned, Maintenance: tt.maintenance},
+				Now:       noon,
+				SlurmView: workerplan.SlurmView{SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: node.Reason{Text: tt.reason, SetBy: "slurm", At: noon}},
+				Pod:       tt.pod,
+				Host:      workerplan.Host{Name: "node-1", Cordoned: cordoned, Maintenance: tt.maintenance},
 			})
 			if got.StateChange.Drain != tt.drain || got.StateChange.Undrain != tt.undrain || got.Shown.Message != tt.message || got.Marks.NodeMark != cordoned || got.Deletion.Delete {
 				t.Errorf("drain %q, undrain %v, message %q, mark %v, delete %v", got.StateChange.Drain, got.StateChange.Undrain, got.Shown.Message, got.Marks.NodeMark, got.Deletion.Delete)

@@ -14,8 +14,11 @@ import (
 
 func TestJobsAreLetOntoANodeAfterThePodSaysSo(t *testing.T) {
 	undrained := workerplan.Worker{
-		Now: noon, SnapshotTime: noon, Registered: node.Yes, JobsKnown: node.Yes, Protection: workerpod.UntilDrained, Pod: aPod(1),
-		State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Hour)}, Host: workerplan.Host{Cordoned: node.No},
+		Now:       noon,
+		SlurmView: workerplan.SlurmView{SnapshotTime: noon, Registered: node.Yes, JobsKnown: node.Yes, State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Hour)}},
+		Wanted:    workerplan.Wanted{Protection: workerpod.UntilDrained},
+		Pod:       aPod(1),
+		Host:      workerplan.Host{Cordoned: node.No},
 	}
 	undrained.Pod.ReadySince = noon.Add(-time.Hour)
 	for name, test := range map[string]struct {
@@ -40,9 +43,12 @@ func TestJobsAreLetOntoANodeAfterThePodSaysSo(t *testing.T) {
 
 func TestNoWorkerGoesWhileJobsMayBeLetOntoItsNode(t *testing.T) {
 	drained := workerplan.Worker{
-		Now: noon, SnapshotTime: noon, Registered: node.Yes, JobsKnown: node.Yes, Protection: workerpod.UntilDrained, Pod: aPod(1), SlurmStateLost: node.No,
-		State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Hour)},
-		Host: workerplan.Host{Cordoned: node.Yes}, OpeningUntil: noon.Add(time.Second),
+		Now:       noon,
+		SlurmView: workerplan.SlurmView{SnapshotTime: noon, Registered: node.Yes, JobsKnown: node.Yes, SlurmStateLost: node.No, State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Hour)}},
+		Wanted:    workerplan.Wanted{Protection: workerpod.UntilDrained},
+		Pod:       aPod(1),
+		Host:      workerplan.Host{Cordoned: node.Yes},
+		Writes:    workerplan.Writes{OpeningUntil: noon.Add(time.Second)},
 	}
 	drained.Pod.ReadySince = noon.Add(-time.Hour)
 	protected(&drained.Pod)

@@ -72,8 +72,12 @@ func TestWhoKeepsJobsFromANode(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			at := noon.Add(-time.Hour)
 			w := workerplan.Worker{
-				Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: node.Reason{Text: tt.reason, SetBy: tt.by, At: at},
-				Pod: tt.pod, Slurm: "w-1", Host: tt.host, Storage: tt.storage,
+				Now:       noon,
+				SlurmView: workerplan.SlurmView{SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: node.Reason{Text: tt.reason, SetBy: tt.by, At: at}},
+				Pod:       tt.pod,
+				Slurm:     "w-1",
+				Host:      tt.host,
+				Storage:   tt.storage,
 			}
 			want := workerplan.OutOfService{Reason: tt.want, Message: tt.message}
 			if tt.want != "" {

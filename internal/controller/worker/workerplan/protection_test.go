@@ -21,15 +21,14 @@ func TestNoWorkerMayBeEvictedOnWhichAJobRunsOrMayStart(t *testing.T) {
 	words := []string{"IDLE", "MIXED", "ALLOCATED", "DOWN", "UNKNOWN", "DRAIN", "UNDRAIN", "COMPLETING", "NOT_RESPONDING", "INVALID", "HIBERNATING", "MAINTENANCE"}
 	rapid.Check(t, func(t *rapid.T) {
 		w := workerplan.Worker{
-			Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, Protection: workerpod.UntilDrained, Pod: aPod(1),
-			JobsKnown: rapid.SampledFrom([]node.Answer{node.Unknown, node.Yes}).Draw(t, "known"),
-			State:     node.Parse(rapid.SliceOfN(rapid.SampledFrom(words), 0, 4).Draw(t, "state")),
-			Reason: node.Reason{
+			Now: noon,
+			SlurmView: workerplan.SlurmView{SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, JobsKnown: rapid.SampledFrom([]node.Answer{node.Unknown, node.Yes}).Draw(t, "known"), State: node.Parse(rapid.SliceOfN(rapid.SampledFrom(words), 0, 4).Draw(t, "state")), Reason: node.Reason{
 				Text: rapid.SampledFrom([]string{"", "bad disk", cordonReason, drainReason, "slurm-operator: Pod is terminating"}).Draw(t, "reason"),
 				At:   noon.Add(-time.Hour),
-			},
+			}, Record: workerplan.Record{Started: noon.Add(time.Duration(rapid.IntRange(-2, 2).Draw(t, "started")) * time.Hour)}},
+			Wanted: workerplan.Wanted{Protection: workerpod.UntilDrained},
+			Pod:    aPod(1),
 			Host:   workerplan.Host{Name: "node-1", Cordoned: rapid.SampledFrom([]node.Answer{node.Unknown, node.No, node.Yes}).Draw(t, "cordoned")},
-			Record: workerplan.Record{Started: noon.Add(time.Duration(rapid.IntRange(-2, 2).Draw(t, "started")) * time.Hour)},
 		}
 		if w.JobsKnown == node.Yes && rapid.Bool().Draw(t, "suspended") {
 			w.Jobs = []workerplan.Job{{ID: 812}}

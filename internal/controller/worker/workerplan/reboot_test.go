@@ -68,8 +68,11 @@ func TestTheMachineOfAWorkerIsToBeRebooted(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := workerplan.Next(workerplan.Worker{
-				Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: node.Reason{Text: tt.reason, SetBy: "slurm", At: at},
-				Pod: tt.pod, Slurm: "w-1", Host: workerplan.Host{
+				Now:       noon,
+				SlurmView: workerplan.SlurmView{SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: node.Reason{Text: tt.reason, SetBy: "slurm", At: at}},
+				Pod:       tt.pod,
+				Slurm:     "w-1",
+				Host: workerplan.Host{
 					Name: "node-1", Cordoned: node.AnswerOf(tt.cordoned), Maintenance: health.Maintenance{Type: tt.maintenance}, Reboot: tt.reboot,
 				},
 			})

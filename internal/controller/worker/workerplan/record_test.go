@@ -19,9 +19,12 @@ import (
 func registered(options ...func(*workerplan.Worker)) workerplan.Worker {
 	comment := node.Comment{Namespace: "ns", PodName: "w-1", Node: "node-1", NodeSetName: "w", NodeSetUID: "u"}
 	w := workerplan.Worker{
-		Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse([]string{"IDLE"}), Pod: aPod(1), Slurm: "cpu-1", Comment: comment,
-		Host:   workerplan.Host{Name: "node-1", Cordoned: node.No, Ready: node.Yes},
-		Record: workerplan.Record{Comment: comment.String(), Features: []string{"w"}, Active: []string{"w"}},
+		Now:       noon,
+		SlurmView: workerplan.SlurmView{SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse([]string{"IDLE"}), Record: workerplan.Record{Comment: comment.String(), Features: []string{"w"}, Active: []string{"w"}}},
+		Pod:       aPod(1),
+		Slurm:     "cpu-1",
+		Wanted:    workerplan.Wanted{Comment: comment},
+		Host:      workerplan.Host{Name: "node-1", Cordoned: node.No, Ready: node.Yes},
 	}
 	for _, o := range options {
 		o(&w)
@@ -190,7 +193,7 @@ func TestDeadlines(t *testing.T) {
 
 func TestWorkersThatDoNotRegister(t *testing.T) {
 	absent := func(d time.Duration, options ...func(*workerpod.Pod)) workerplan.Worker {
-		return workerplan.Worker{Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.No, Pod: aPod(1, options...), Host: anUncordonedNode, Absent: noon.Add(-d), SlurmStateLost: node.No}
+		return workerplan.Worker{Now: noon, SlurmView: workerplan.SlurmView{SnapshotTime: noon, NodeListTime: noon, Registered: node.No, Absent: noon.Add(-d), SlurmStateLost: node.No}, Pod: aPod(1, options...), Host: anUncordonedNode}
 	}
 	doubtful := func(w workerplan.Worker, timeout time.Duration) workerplan.Worker {
 		w.SlurmStateLost, w.DrainTimeout = node.Unknown, timeout

@@ -26,9 +26,12 @@ func TestAWorkerSaysThatItsRecordIsNotItsOwn(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			w := workerplan.Worker{
-				Now: noon, SnapshotTime: noon, NodeListTime: noon, Pod: aPod(0), Slurm: "w-0", Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)),
-				Record: workerplan.Record{Comment: tt.comment}, Reason: node.Reason{Text: tt.reason, SetBy: "slurm"}, Host: workerplan.Host{Cordoned: node.No},
-				Comment: node.Comment{PodName: "w-0", Registration: "mine"},
+				Now:       noon,
+				SlurmView: workerplan.SlurmView{SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Record: workerplan.Record{Comment: tt.comment}, Reason: node.Reason{Text: tt.reason, SetBy: "slurm"}},
+				Pod:       aPod(0),
+				Slurm:     "w-0",
+				Host:      workerplan.Host{Cordoned: node.No},
+				Wanted:    workerplan.Wanted{Comment: node.Comment{PodName: "w-0", Registration: "mine"}},
 			}
 			action := workerplan.Next(w)
 			if tt.want == "" && len(action.Shown.Troubles) > 0 || tt.want != "" && (len(action.Shown.Troubles) != 1 || action.Shown.Troubles[0].Reason != tt.want) {

@@ -62,8 +62,11 @@ func TestEphemeralStorageOfThePod(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := workerplan.Next(workerplan.Worker{
-				Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: node.Reason{Text: tt.reason, SetBy: "slurm", At: noon},
-				Pod: tt.pod, Host: workerplan.Host{Name: "node-1", Cordoned: tt.cordoned, Maintenance: tt.maintenance}, Storage: tt.storage,
+				Now:       noon,
+				SlurmView: workerplan.SlurmView{SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: node.Reason{Text: tt.reason, SetBy: "slurm", At: noon}},
+				Pod:       tt.pod,
+				Host:      workerplan.Host{Name: "node-1", Cordoned: tt.cordoned, Maintenance: tt.maintenance},
+				Storage:   tt.storage,
 			})
 			if got.StateChange.Drain != tt.drain || got.StateChange.Undrain != tt.undrain || got.Shown.Message != tt.message || got.Deletion.Delete {
 				t.Errorf("drain %q, undrain %v, message %q, delete %v", got.StateChange.Drain, got.StateChange.Undrain, got.Shown.Message, got.Deletion.Delete)

@@ -56,8 +56,11 @@ func TestSuspendedJobsKeepAWorker(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := workerplan.Next(workerplan.Worker{
-				Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Pod: tt.pod, Host: anUncordonedNode,
-				Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Hour)}, Protection: tt.protection, DrainTimeout: tt.timeout, JobsKnown: tt.known, Jobs: tt.jobs,
+				Now:       noon,
+				SlurmView: workerplan.SlurmView{SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Hour)}, JobsKnown: tt.known, Jobs: tt.jobs},
+				Pod:       tt.pod,
+				Host:      anUncordonedNode,
+				Wanted:    workerplan.Wanted{Protection: tt.protection, DrainTimeout: tt.timeout},
 			})
 			if got.Shown.WaitsForJobs != strings.HasPrefix(tt.message, "waiting for job") {
 				t.Errorf("waits for jobs: %t", got.Shown.WaitsForJobs)
@@ -84,8 +87,11 @@ func TestTheJobsOfANodeWithAFlagThatIsNotKnownAreAskedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := workerplan.Worker{
-				Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(test.state)), Pod: test.pod, Host: anUncordonedNode,
-				Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Hour)}, Protection: test.protection,
+				Now:       noon,
+				SlurmView: workerplan.SlurmView{SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(test.state)), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Hour)}},
+				Pod:       test.pod,
+				Host:      anUncordonedNode,
+				Wanted:    workerplan.Wanted{Protection: test.protection},
 			}
 			if got := workerplan.Next(w); got.Questions.WantJobs != test.asks || got.Deletion.Delete {
 				t.Errorf("asks %t, deletes %t", got.Questions.WantJobs, got.Deletion.Delete)
@@ -101,8 +107,11 @@ func TestTheJobsOfANodeWithAFlagThatIsNotKnownAreAskedFor(t *testing.T) {
 // Of many that are cordoned at once, most would be written to just before their protection ends, which is a write as well.
 func TestADrainIsShownTogetherWithTheEndOfTheProtection(t *testing.T) {
 	w := workerplan.Worker{
-		Now: noon, SnapshotTime: noon, Registered: node.Yes, JobsKnown: node.Unknown, SlurmStateLost: node.No, Pod: aPod(1, cordoned, protected), Host: anUncordonedNode,
-		State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Second)}, Protection: workerpod.UntilDrained,
+		Now:       noon,
+		SlurmView: workerplan.SlurmView{SnapshotTime: noon, Registered: node.Yes, JobsKnown: node.Unknown, SlurmStateLost: node.No, State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Second)}},
+		Pod:       aPod(1, cordoned, protected),
+		Host:      anUncordonedNode,
+		Wanted:    workerplan.Wanted{Protection: workerpod.UntilDrained},
 	}
 	if action := workerplan.Next(w); !action.Shown.Brief || action.Marks.Protected != node.Yes || !action.Again.Equal(noon.Add(4*time.Second)) {
 		t.Errorf("a second after the drain: brief %t, protected %v, again at %s", action.Shown.Brief, action.Marks.Protected, action.Again)
@@ -124,8 +133,9 @@ func TestADrainIsShownTogetherWithTheEndOfTheProtection(t *testing.T) {
 // Of many that are scaled in, most would be written to just before they go.
 func TestWhatLastsAMomentIsNotShownOfARetiredWorker(t *testing.T) {
 	w := workerplan.Worker{
-		Now: noon, SnapshotTime: noon, Registered: node.Yes, JobsKnown: node.Unknown, SlurmStateLost: node.No, Pod: aPod(1, scaledIn),
-		State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Second)},
+		Now:       noon,
+		SlurmView: workerplan.SlurmView{SnapshotTime: noon, Registered: node.Yes, JobsKnown: node.Unknown, SlurmStateLost: node.No, State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: drainReason, At: noon.Add(-time.Second)}},
+		Pod:       aPod(1, scaledIn),
 	}
 	w.Pod.RetiredAt = noon.Add(-2 * time.Second)
 	if action := workerplan.Next(w); !action.Shown.Brief || action.Deletion.Delete || !action.Again.Equal(noon.Add(4*time.Second)) {
@@ -143,7 +153,9 @@ func TestWhatLastsAMomentIsNotShownOfARetiredWorker(t *testing.T) {
 
 func TestADrainIsNotRenewedForARetirementWhileItMayEndInAMoment(t *testing.T) {
 	w := workerplan.Worker{
-		Now: noon, SnapshotTime: noon, Registered: node.Yes, Pod: aPod(1, scaledIn), State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: cordonReason, At: noon.Add(-time.Hour)},
+		Now:       noon,
+		SlurmView: workerplan.SlurmView{SnapshotTime: noon, Registered: node.Yes, State: node.Parse([]string{"IDLE", "DRAIN"}), Reason: node.Reason{Text: cordonReason, At: noon.Add(-time.Hour)}},
+		Pod:       aPod(1, scaledIn),
 	}
 	if action := workerplan.Next(w); action.StateChange.Drain != "" || action.Deletion.Delete {
 		t.Errorf("before the jobs are known: %+v", action)

@@ -40,9 +40,11 @@ func TestACheckSuspectsTheMachineOfAWorker(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := workerplan.Next(workerplan.Worker{
-				Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)),
-				Reason: node.Reason{Text: tt.reason, SetBy: "slurm", At: noon.Add(-time.Hour)},
-				Pod:    aPod(1), Slurm: "w-1", Host: workerplan.Host{Name: "node-1", Cordoned: node.No, Maintenance: tt.maintenance},
+				Now:       noon,
+				SlurmView: workerplan.SlurmView{SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, State: node.Parse(strings.Fields(tt.state)), Reason: node.Reason{Text: tt.reason, SetBy: "slurm", At: noon.Add(-time.Hour)}},
+				Pod:       aPod(1),
+				Slurm:     "w-1",
+				Host:      workerplan.Host{Name: "node-1", Cordoned: node.No, Maintenance: tt.maintenance},
 			})
 			if got.StateChange.Drain != tt.drain || got.StateChange.Undrain != tt.undrain || got.Shown.OutOfService.Reason != tt.out || got.Deletion.Delete {
 				t.Errorf("drain %q, undrain %v, out of service %+v", got.StateChange.Drain, got.StateChange.Undrain, got.Shown.OutOfService)

@@ -31,43 +31,61 @@ type Worker struct {
 	Checks workerpod.Checks
 	// NodeMarked reports whether the pod carries our mark that its Kubernetes node is cordoned.
 	NodeMarked bool
+	// Topology is the place of the Slurm node that the pod shows: the last annotation of its Kubernetes node.
+	Topology string
+	SlurmView
+	Wanted
+	Writes
+}
+
+// SlurmView is what Slurm reports of a worker's node.
+type SlurmView struct {
 	// SnapshotTime is when Slurm was asked for what follows.
 	SnapshotTime time.Time
 	// NodeListTime is when Slurm was asked for its last list of nodes: a node that is not in it was absent then.
 	NodeListTime time.Time
-	// Registered answers whether Slurm has the node: Unknown unless Slurm has just answered.
+	// Registered answers whether Slurm has the node: Unknown unless Slurm has just answered. Why is why that is not known, for people.
 	Registered node.Answer
+	Why        string
 	// Absent is since when Slurm, whenever it was asked, did not have the node; zero when it has, or it is not known.
 	Absent time.Time
-	// RegisteredAs is the Slurm node that slurmd has registered as, if that is not Slurm.
+	// RegisteredAs is the Slurm node that slurmd has registered as, if that is not the expected one.
 	RegisteredAs string
 	// NeverAnswered reports whether Slurm is asked and has not answered yet, and nothing on the pod shows that it ever has.
 	NeverAnswered bool
+	// SlurmStateLost answers whether Slurm has lost its state, so that an absent node proves nothing: by the very list in which the node is
+	// absent, and by what the NodeSet remembers. Without a No, no pod is deleted that has started.
+	SlurmStateLost node.Answer
 	// State and Reason are the node's by Slurm's present answer; State is the zero State without one.
 	State  node.State
 	Reason node.Reason
 	// Completing is since when the node is COMPLETING, if it is, as far as the pod shows.
 	Completing time.Time
-	// Record is what else Slurm has on the node, and Comment what its comment is to have about the pod, with what the pod registers with.
-	Record  Record
-	Comment node.Comment
+	// Record is what else Slurm has on the node.
+	Record Record
 	// Held answers whether somebody else held the node before slurmctld drained it for a registration: see HeldSince.
 	Held node.Answer
-	// Topology is the place of the Slurm node that the pod shows: the last annotation of its Kubernetes node.
-	Topology string
+	// Jobs are the jobs on the node, those that end last at the end, if JobsKnown is Yes.
+	Jobs      []Job
+	JobsKnown node.Answer
+}
+
+// Wanted is what a worker's NodeSet wants of it.
+type Wanted struct {
+	// Comment is what the comment of the node is to have about the pod, with what the pod registers with.
+	Comment node.Comment
+	// DrainTimeout is how long a retired worker may keep its jobs after the drain has begun; zero means for ever.
+	DrainTimeout time.Duration
+	// Protection is when the NodeSet wants the worker kept from being evicted.
+	Protection workerpod.Protection
+}
+
+// Writes are what operators have written to Slurm about a worker and its snapshot may not show yet.
+type Writes struct {
 	// Recording reports whether an update of the record is on its way. Recorded is when the last one arrived, and LastAttempt what it was.
 	Recording   bool
 	Recorded    time.Time
 	LastAttempt Attempt
-	// Jobs are the jobs on the node, those that end last at the end, if JobsKnown is Yes.
-	Jobs      []Job
-	JobsKnown node.Answer
-	// Why is why Slurm's view is not known, for people.
-	Why string
-	// DrainTimeout is how long a retired worker may keep its jobs after the drain has begun; zero means for ever.
-	DrainTimeout time.Duration
-	// Protection is when the NodeSet wants it kept from being evicted.
-	Protection workerpod.Protection
 	// Opening is the pod's announcement of who was the last to let jobs onto the node.
 	Opening workerpod.Opening
 	// Announced is when this process announced that it lets jobs onto the node, and has not done so since; zero when it must announce it
@@ -75,9 +93,6 @@ type Worker struct {
 	Announced time.Time
 	// OpeningUntil is until when a write may arrive that lets jobs onto the node, according to announcements.
 	OpeningUntil time.Time
-	// SlurmStateLost answers whether Slurm has lost its state, so that an absent node proves nothing: by the very list in which the node is absent, and
-	// by what the NodeSet remembers. Without a No, no pod is deleted that has started.
-	SlurmStateLost node.Answer
 }
 
 // Job is a job on the node of a worker.

@@ -138,7 +138,7 @@ func TestNext(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := workerplan.Worker{Now: noon, SnapshotTime: noon, NodeListTime: noon.Add(-tt.age), JobsKnown: node.Yes, Pod: tt.pod, Registered: tt.known, Reason: tt.reason, Host: anUncordonedNode, DrainTimeout: tt.timeout, Protection: tt.protect, SlurmStateLost: node.No}
+			w := workerplan.Worker{Now: noon, SlurmView: workerplan.SlurmView{SnapshotTime: noon, NodeListTime: noon.Add(-tt.age), JobsKnown: node.Yes, Registered: tt.known, Reason: tt.reason, SlurmStateLost: node.No}, Pod: tt.pod, Host: anUncordonedNode, Wanted: workerplan.Wanted{DrainTimeout: tt.timeout, Protection: tt.protect}}
 			if tt.known == node.Yes {
 				w.State = node.Parse(strings.Fields(tt.state))
 			}
@@ -165,7 +165,7 @@ func TestNext(t *testing.T) {
 }
 
 func TestMarksOnPodsAreNotTakenFromStatesThatAreNotKnown(t *testing.T) {
-	got := workerplan.Next(workerplan.Worker{Now: noon, Pod: aPod(1), Registered: node.Unknown, Protection: workerpod.UntilDrained})
+	got := workerplan.Next(workerplan.Worker{Now: noon, Pod: aPod(1), SlurmView: workerplan.SlurmView{Registered: node.Unknown}, Wanted: workerplan.Wanted{Protection: workerpod.UntilDrained}})
 	if got.Shown.ConditionsKnown || got.Marks.Protected != node.Unknown {
 		t.Errorf("%+v", got)
 	}
@@ -178,8 +178,10 @@ func TestNothingIsShownOfWhatThePodBeforeHasLeft(t *testing.T) {
 		pod := aPod(1)
 		pod.Created, pod.Phase = noon.Add(created), phase
 		w := workerplan.Worker{
-			Now: noon.Add(now), SnapshotTime: noon.Add(now), NodeListTime: noon.Add(now), Registered: node.Yes, Pod: pod, Host: anUncordonedNode,
-			State: node.Parse(strings.Fields(state)), Reason: node.Reason{Text: "slurm-operator: Pod is terminating", At: noon.Add(-time.Second)},
+			Now:       noon.Add(now),
+			SlurmView: workerplan.SlurmView{SnapshotTime: noon.Add(now), NodeListTime: noon.Add(now), Registered: node.Yes, State: node.Parse(strings.Fields(state)), Reason: node.Reason{Text: "slurm-operator: Pod is terminating", At: noon.Add(-time.Second)}},
+			Pod:       pod,
+			Host:      anUncordonedNode,
 		}
 		if started != 0 {
 			w.Record.Started = noon.Add(started)
@@ -212,8 +214,11 @@ func TestANewPodKeepsItsProtectionUntilTheDrainOfThePodBeforeEnds(t *testing.T) 
 		pod := aPod(1, options...)
 		pod.Created, pod.ReadySince = noon.Add(-10*time.Second), noon.Add(-5*time.Second)
 		return workerplan.Next(workerplan.Worker{
-			Now: noon, SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, Pod: pod, Host: anUncordonedNode, Protection: workerpod.UntilDrained, JobsKnown: node.Yes,
-			State: node.Parse([]string{"DOWN", "DRAIN"}), Reason: node.Reason{Text: reason, At: noon.Add(-time.Minute)},
+			Now:       noon,
+			SlurmView: workerplan.SlurmView{SnapshotTime: noon, NodeListTime: noon, Registered: node.Yes, JobsKnown: node.Yes, State: node.Parse([]string{"DOWN", "DRAIN"}), Reason: node.Reason{Text: reason, At: noon.Add(-time.Minute)}},
+			Pod:       pod,
+			Host:      anUncordonedNode,
+			Wanted:    workerplan.Wanted{Protection: workerpod.UntilDrained},
 		}).Marks.Protected
 	}
 	if got := next(drainReason); got != node.Yes {

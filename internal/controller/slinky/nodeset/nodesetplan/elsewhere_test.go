@@ -31,8 +31,11 @@ func TestAMismatchOfNamesAloneTakesNoWorker(t *testing.T) {
 
 	for _, cause := range []workerpod.Cause{"", workerpod.ScaleIn, workerpod.Unregistered} {
 		w := workerplan.Worker{
-			Now: noon, Pod: aPod(0), Slurm: "ip-10-0-0-1.ec2.internal", Registered: node.No, SnapshotTime: noon, NodeListTime: noon,
-			Absent: noon.Add(-time.Hour), RegisteredAs: "ip-10-0-0-1", Protection: workerpod.UntilDrained,
+			Now:       noon,
+			Pod:       aPod(0),
+			Slurm:     "ip-10-0-0-1.ec2.internal",
+			SlurmView: workerplan.SlurmView{Registered: node.No, SnapshotTime: noon, NodeListTime: noon, Absent: noon.Add(-time.Hour), RegisteredAs: "ip-10-0-0-1"},
+			Wanted:    workerplan.Wanted{Protection: workerpod.UntilDrained},
 		}
 		w.Pod.Retired = cause
 		action := workerplan.Next(w)

@@ -263,7 +263,7 @@ func (w *world) remove(name string) {
 func (w *world) worker(name string) {
 	p := w.pods[name]
 	n := w.node(p)
-	in := workerplan.Worker{Now: w.now, SnapshotTime: w.now, NodeListTime: w.now, Pod: w.pod(name), Host: workerplan.Host{Name: "node-1", Cordoned: node.AnswerOf(w.hosts[name])}, NodeMarked: w.marked[name], DrainTimeout: w.drainTimeout, Protection: workerpod.UntilDrained, Registered: node.No, JobsKnown: node.Yes, SlurmStateLost: node.No}
+	in := workerplan.Worker{Now: w.now, SlurmView: workerplan.SlurmView{SnapshotTime: w.now, NodeListTime: w.now, Registered: node.No, JobsKnown: node.Yes, SlurmStateLost: node.No}, Pod: w.pod(name), Host: workerplan.Host{Name: "node-1", Cordoned: node.AnswerOf(w.hosts[name])}, NodeMarked: w.marked[name], Wanted: workerplan.Wanted{DrainTimeout: w.drainTimeout, Protection: workerpod.UntilDrained}}
 	switch {
 	case w.mute:
 		in.Registered, in.Why = node.Unknown, "silence"
