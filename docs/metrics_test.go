@@ -24,13 +24,13 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/health/budget"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // TestThePageOfMetricsIsThatOfTheCollectors compares administrators/metrics.md with what the operator registers.
 func TestThePageOfMetricsIsThatOfTheCollectors(t *testing.T) {
 	described := make(chan *prometheus.Desc, 100)
-	link.NewRegistry(link.Options{}).Describe(described)
+	slurmcache.NewRegistry(slurmcache.Options{}).Describe(described)
 	nodeset.Metrics(nil, budget.New(health.DrainLimit{}, clock.RealClock{})).Describe(described)
 	close(described)
 	form := regexp.MustCompile(`^Desc\{fqName: ("[^"]+"), help: (".*"), unit: "", constLabels: \{\}, variableLabels: \{([^}]*)\}\}$`)
@@ -58,7 +58,7 @@ func TestNobodyElseRegistersMetrics(t *testing.T) {
 		}
 		if defines.MatchString(text) {
 			count++
-			if !strings.HasPrefix(path, "internal/slurm/link/") && path != "internal/controller/slinky/nodeset/report.go" && !strings.HasPrefix(path, "internal/observe/exporter/") {
+			if !strings.HasPrefix(path, "internal/slurm/slurmcache/") && path != "internal/controller/slinky/nodeset/report.go" && !strings.HasPrefix(path, "internal/observe/exporter/") {
 				t.Errorf("%s defines metrics; let TestThePageOfMetricsIsThatOfTheCollectors describe them", path)
 			}
 		}

@@ -22,7 +22,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/observe/exporter"
 	"github.com/coxswain-hpc/coxswain/internal/operator/logging"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // version is set by the linker.
@@ -54,11 +54,11 @@ func run(ctx context.Context, args []string, environment func(string) (string, b
 		return err
 	}
 	// What is collected is not much older than a collection, then.
-	registry := link.NewRegistry(link.Options{Interval: max(time.Second, o.interval/3)})
+	registry := slurmcache.NewRegistry(slurmcache.Options{Interval: max(time.Second, o.interval/3)})
 	defer registry.Close()
 	changes := registry.Subscribe()
 	defer changes.Close()
-	l, err := registry.Set(link.Key{Namespace: o.namespace, Name: o.cluster}, link.Config{Endpoint: o.slurmrestd, Issuer: issuer}) //nolint:contextcheck // Close ends it
+	l, err := registry.Set(slurmcache.Key{Namespace: o.namespace, Name: o.cluster}, slurmcache.Config{Endpoint: o.slurmrestd, Issuer: issuer}) //nolint:contextcheck // Close ends it
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ const maxFirstAnswer = 10 * time.Second
 
 // awaitAnswer waits until Slurm has answered for the first time, or has not for a while, so that the first collection has something to
 // show.
-func awaitAnswer(ctx context.Context, l *link.Link, changes *link.Subscription) {
+func awaitAnswer(ctx context.Context, l *slurmcache.Cache, changes *slurmcache.Subscription) {
 	patience := time.NewTimer(maxFirstAnswer)
 	defer patience.Stop()
 	for l.Snapshot().Taken.IsZero() {

@@ -17,7 +17,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/observe/tracing"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/webhook"
 )
 
@@ -68,7 +68,7 @@ func newManager(ctx context.Context, o *options, traces *tracing.Tracing, logger
 		ClusterDomain: o.domain("/etc/resolv.conf"), SlurmrestdURL: o.slurmrestdURL,
 		PropagatedNodeConditions: o.propagatedNodeConditions, TopologyLabelPrefix: o.topologyLabelPrefix,
 		Health: conditions, DrainLimit: limit, Storage: o.storageOptions(),
-		Links: link.Options{Budget: o.destructive}, Metrics: metrics.Registry, StatusPage: o.statusPage, ClusterMetricsInterval: o.clusterMetricsInterval,
+		Links: slurmcache.Options{Budget: o.destructive}, Metrics: metrics.Registry, StatusPage: o.statusPage, ClusterMetricsInterval: o.clusterMetricsInterval,
 		Traces: traces,
 	})
 	if err != nil {

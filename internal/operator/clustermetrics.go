@@ -10,14 +10,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/coxswain-hpc/coxswain/internal/observe/exporter"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // maxSeriesPerMetric is the limit of the exporter's own program.
 const maxSeriesPerMetric = 200000
 
 // addClusterMetrics serves the metrics of Slurm clusters where those of the operator are served. They are collected while the manager leads.
-func addClusterMetrics(mgr ctrl.Manager, links *link.Registry, interval time.Duration) error {
+func addClusterMetrics(mgr ctrl.Manager, links *slurmcache.Registry, interval time.Duration) error {
 	clusters := exporter.NewClusters(links, exporter.Options{
 		Interval: interval, MaxInflight: 1, Text: exporter.TextOptions{MaxSeries: maxSeriesPerMetric}, Log: mgr.GetLogger().WithName("exporter"),
 	})

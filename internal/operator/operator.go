@@ -12,11 +12,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/slurmcaches"
 	"github.com/coxswain-hpc/coxswain/internal/health/budget"
 	"github.com/coxswain-hpc/coxswain/internal/health/podstorage"
 	"github.com/coxswain-hpc/coxswain/internal/observe/tracing"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -44,7 +45,6 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/loginset"
 	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset"
 	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/restapi"
-	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/slurmlink"
 	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/token"
 	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/workerkeys"
 	"github.com/coxswain-hpc/coxswain/internal/controller/worker"
@@ -81,7 +81,7 @@ type Options struct {
 	// TopologyLabelPrefix is the prefix of the labels <prefix>/tier-N of Kubernetes nodes; empty is DefaultTopologyLabelPrefix.
 	TopologyLabelPrefix string
 	// Links are the options of the links to Slurm.
-	Links link.Options
+	Links slurmcache.Options
 	// Metrics is where the metrics of the links and of the NodeSets are registered; nil registers none.
 	Metrics prometheus.Registerer
 	// StatusPage is true if the server of the metrics serves web pages that show how clusters are.
@@ -154,7 +154,7 @@ func addIndexes(ctx context.Context, mgr ctrl.Manager) error {
 }
 
 // running keeps the links open, and the metrics of the links and of others registered, while the manager leads.
-func running(links *link.Registry, metrics prometheus.Registerer, others ...prometheus.Collector) manager.RunnableFunc {
+func running(links *slurmcache.Registry, metrics prometheus.Registerer, others ...prometheus.Collector) manager.RunnableFunc {
 	return func(ctx context.Context) error {
 		if metrics != nil {
 			for _, c := range append(others, links) {
@@ -169,7 +169,7 @@ func running(links *link.Registry, metrics prometheus.Registerer, others ...prom
 }
 
 // measuring measures the ephemeral storage of workers while the manager leads, if that is asked for.
-func measuring(mgr ctrl.Manager, links *link.Registry, budgets *budget.Budgets, o *podstorage.Options) (*podstorage.Meter, error) {
+func measuring(mgr ctrl.Manager, links *slurmcache.Registry, budgets *budget.Budgets, o *podstorage.Options) (*podstorage.Meter, error) {
 	if o == nil {
 		return nil, nil //nolint:nilnil // a nil Meter knows nothing
 	}
@@ -184,7 +184,7 @@ func measuring(mgr ctrl.Manager, links *link.Registry, budgets *budget.Budgets, 
 }
 
 func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cache, definitions kube.Definitions, o Options) error {
-	links, budgets := link.NewRegistry(o.Links), budget.New(o.DrainLimit, clock.RealClock{})
+	links, budgets := slurmcache.NewRegistry(o.Links), budget.New(o.DrainLimit, clock.RealClock{})
 	if err := mgr.Add(running(links, o.Metrics, nodeset.Metrics(mgr.GetClient(), budgets))); err != nil {
 		return fmt.Errorf("adding the links to Slurm: %w", err)
 	}
@@ -220,7 +220,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 		"accounting": {func(b reconcile.Base) error { return accounting.Setup(mgr, b) }},
 		"controller": {
 			func(b reconcile.Base) error { return controller.Setup(mgr, b, links, definitions) },
-			func(b reconcile.Base) error { return slurmlink.Setup(mgr, b, links, o.SlurmrestdURL) },
+			func(b reconcile.Base) error { return slurmcaches.Setup(mgr, b, links, o.SlurmrestdURL) },
 		},
 		"loginset":         {func(b reconcile.Base) error { return loginset.Setup(mgr, b) }},
 		"nodeconfigurator": {func(b reconcile.Base) error { return nodeconfigurator.Setup(mgr, b) }},

@@ -11,11 +11,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/coxswain-hpc/coxswain/internal/observe/statuspage"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // addStatusPage serves the status page where metrics are served. That server asks the API server who may see it.
-func addStatusPage(ctx context.Context, mgr ctrl.Manager, links *link.Registry, slurmClusters bool) error {
+func addStatusPage(ctx context.Context, mgr ctrl.Manager, links *slurmcache.Registry, slurmClusters bool) error {
 	source := &statuspage.Gatherer{Reader: mgr.GetClient(), Links: links, Elected: mgr.Elected(), SlurmClusters: slurmClusters, Now: time.Now}
 	page := statuspage.New(source, links)
 	if err := source.Watch(ctx, mgr.GetCache(), page.Wake); err != nil {

@@ -24,7 +24,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/testing/kubesim"
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
 	"github.com/coxswain-hpc/coxswain/internal/testing/port"
@@ -89,7 +89,7 @@ func servePage(t *testing.T, reviews *httptest.Server) string {
 	if err := user.Create(t.Context(), manifest.Parse[slinkyv1beta1.Controller](t, "metadata: {name: demo, namespace: slurm}")); err != nil {
 		t.Fatal(err)
 	}
-	links := link.NewRegistry(link.Options{})
+	links := slurmcache.NewRegistry(slurmcache.Options{})
 	ctx, stop := context.WithCancel(context.Background())
 	if err := addStatusPage(ctx, mgr, links, true); err != nil {
 		t.Fatal(err)

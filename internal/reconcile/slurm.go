@@ -10,7 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // Queue is a controller's queue of what to reconcile.
@@ -18,7 +18,7 @@ type Queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
 // SlurmChanges is a source that passes every change of the links to wake, which puts on the queue what it concerns. Its
 // goroutine ends with the controller's context.
-func SlurmChanges(links *link.Registry, wake func(ctx context.Context, queue Queue, change link.Change)) source.Source {
+func SlurmChanges(links *slurmcache.Registry, wake func(ctx context.Context, queue Queue, change slurmcache.Change)) source.Source {
 	return source.Func(func(ctx context.Context, queue Queue) error {
 		subscription := links.Subscribe()
 		go func() {

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 func TestUnderWhichNameAWorkerHasRegistered(t *testing.T) {
@@ -47,7 +47,7 @@ func TestUnderWhichNameAWorkerHasRegistered(t *testing.T) {
 			if tt.node.Address == "" {
 				tt.node.Address = "10.0.0.1"
 			}
-			if got := RegisteredAs(pod, link.NewSnapshot(time.Now(), link.Fresh, tt.node)); got != tt.want {
+			if got := RegisteredAs(pod, slurmcache.NewSnapshot(time.Now(), slurmcache.Fresh, tt.node)); got != tt.want {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
 		})

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-hpc/coxswain/internal/observe/exporter"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/test/realslurm"
 )
 
@@ -38,7 +38,7 @@ func BenchmarkExporterOfARealSlurm(b *testing.B) {
 			"slurmrestd -a rest_auth/jwt -s openapi/slurmctld unix:/mnt/pod.sock </dev/null >/mnt/pod.log 2>&1 & echo $! >/run/pod.pid; for ((i = 0; i < 100; i++)); do [[ -S /mnt/pod.sock ]] && exit; sleep 0.1; done; cat /mnt/pod.log; exit 1")
 		submitExternal(b, box.Transport, jobs)
 		calls := &byCall{RoundTripper: box.Listener("pod.sock"), bytes: map[string]*atomic.Int64{"nodes": {}, "jobs": {}, "diag": {}}}
-		l, err := link.New(link.Key{Namespace: "ns", Name: "c"}, link.Config{Endpoint: "http://exported", Issuer: issuer(b, "nobody")}, link.Options{Transport: calls})
+		l, err := slurmcache.New(slurmcache.Key{Namespace: "ns", Name: "c"}, slurmcache.Config{Endpoint: "http://exported", Issuer: issuer(b, "nobody")}, slurmcache.Options{Transport: calls})
 		if err != nil {
 			b.Fatal(err)
 		}

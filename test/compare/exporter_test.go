@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/observe/exporter"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 	"github.com/coxswain-hpc/coxswain/test/realslurm"
 )
@@ -36,7 +36,7 @@ func TestTheExporterShowsWhatSlurmSays(t *testing.T) {
 			if err := s.client.UpdateNodes(t.Context(), "b", rest.NodeUpdate{State: "DRAIN", Reason: "[node_problem] disk"}); err != nil {
 				t.Fatal(err)
 			}
-			l, err := link.New(link.Key{Namespace: "ns", Name: "c"}, link.Config{Endpoint: "http://exported", Issuer: issuer(t, "nobody")}, link.Options{Transport: s.http.Transport})
+			l, err := slurmcache.New(slurmcache.Key{Namespace: "ns", Name: "c"}, slurmcache.Config{Endpoint: "http://exported", Issuer: issuer(t, "nobody")}, slurmcache.Options{Transport: s.http.Transport})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/need"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 	"github.com/coxswain-hpc/coxswain/test/realslurm"
 )
@@ -27,7 +27,7 @@ func TestTheJobsOfSlurmThatNeedAPartitionAreCounted(t *testing.T) {
 			limitless := c.jobs["running"]
 			c.box.Run("scontrol", "update", "JobId="+limitless, "TimeLimit=UNLIMITED")
 
-			l, err := link.New(link.Key{Namespace: "ns", Name: "c"}, link.Config{Endpoint: "http://counted", Issuer: issuer(t, "slurm")}, link.Options{Transport: c.box.Transport})
+			l, err := slurmcache.New(slurmcache.Key{Namespace: "ns", Name: "c"}, slurmcache.Config{Endpoint: "http://counted", Issuer: issuer(t, "slurm")}, slurmcache.Options{Transport: c.box.Transport})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,8 +18,8 @@ import (
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 )
 
@@ -106,7 +106,7 @@ func (w *world) awaitRun(name string) {
 			return
 		}
 		for id := int64(1); id < 100 && time.Since(began) > 90*time.Second; id++ {
-			if status, known := w.slurm.Job(id); known && status.User == link.ChecksUser && slices.Contains(status.State, "PENDING") {
+			if status, known := w.slurm.Job(id); known && status.User == slurmcache.ChecksUser && slices.Contains(status.State, "PENDING") {
 				w.slurm.Cancel(id)
 			}
 		}
@@ -223,7 +223,7 @@ func (w *world) expectCheckedCluster() {
 func (w *world) failedOn(name string) bool {
 	for id := int64(1); id < 100; id++ {
 		status, known := w.slurm.Job(id)
-		if known && status.User == link.ChecksUser && slices.Contains(status.State, "FAILED") && slices.Contains(status.Nodes, name) {
+		if known && status.User == slurmcache.ChecksUser && slices.Contains(status.State, "FAILED") && slices.Contains(status.Nodes, name) {
 			return true
 		}
 	}

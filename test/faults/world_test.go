@@ -29,7 +29,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/operator"
 	"github.com/coxswain-hpc/coxswain/internal/render/image"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 	"github.com/coxswain-hpc/coxswain/internal/testing/kubesim"
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
@@ -179,7 +179,7 @@ func (w *world) operator(ctx context.Context, p *process, kubernetes *rest.Confi
 		Namespaces: []string{namespace}, Concurrency: func(string) int { return 4 },
 		Enabled: map[string]bool{"controller": true, "restapi": true, "nodeset": true, "accounting": true, "loginset": true, "slurmcluster": true},
 		Images:  image.Set{Registry: "example.com/coxswain", Tag: "26.05"}, ClusterDomain: "cluster.local",
-		Links:  link.Options{Transport: &tap{w, p, "slurm", slurms{w}}},
+		Links:  slurmcache.Options{Transport: &tap{w, p, "slurm", slurms{w}}},
 		Health: w.health(),
 	})
 }

@@ -63,14 +63,14 @@ func drains() []mutation {
 		},
 		{
 			name:   "the link leaves a drain that the comment notes",
-			edits:  []edit{{"internal/slurm/link/write.go", `ok && c.noted && comment.Notes(ReasonOf(n))`, `ok && c.delete && comment.Notes(ReasonOf(n))`}},
-			suite:  "internal/slurm/link",
+			edits:  []edit{{"internal/slurm/slurmcache/write.go", `ok && c.noted && comment.Notes(ReasonOf(n))`, `ok && c.delete && comment.Notes(ReasonOf(n))`}},
+			suite:  "internal/slurm/slurmcache",
 			caught: "TestADrainThatTheCommentNotesIsEnded",
 		},
 		{
 			name:   "the link ends any drain that the comment notes",
-			edits:  []edit{{"internal/slurm/link/write.go", `ok && c.noted && comment.Notes(ReasonOf(n))`, `ok && comment.Notes(ReasonOf(n))`}},
-			suite:  "internal/slurm/link",
+			edits:  []edit{{"internal/slurm/slurmcache/write.go", `ok && c.noted && comment.Notes(ReasonOf(n))`, `ok && comment.Notes(ReasonOf(n))`}},
+			suite:  "internal/slurm/slurmcache",
 			caught: "TestADrainThatTheCommentNotesIsEnded",
 		},
 		{
@@ -87,8 +87,8 @@ func drains() []mutation {
 		},
 		{
 			name:   "nobody notices that a job became COMPLETING",
-			edits:  []edit{{"internal/slurm/link/jobs.go", `j.Completing = j.Completing || rest.Completing(state)`, `_ = rest.Completing(state)`}},
-			suite:  "internal/slurm/link",
+			edits:  []edit{{"internal/slurm/slurmcache/jobs.go", `j.Completing = j.Completing || rest.Completing(state)`, `_ = rest.Completing(state)`}},
+			suite:  "internal/slurm/slurmcache",
 			caught: "TestItIsKnownWhichJobsAreCompleting",
 		},
 	}

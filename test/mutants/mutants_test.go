@@ -92,7 +92,7 @@ func theirs() []mutation {
 		{
 			name: "one conflict backs off for minutes",
 			edits: []edit{{
-				"internal/controller/slinky/slurmlink/slurmlink.go",
+				"internal/controller/slinky/slurmcaches/slurmlink.go",
 				`return ctrl.Result{RequeueAfter: time.Second}, nil`,
 				`return ctrl.Result{RequeueAfter: 10 * time.Minute}, nil`,
 			}},
@@ -101,7 +101,7 @@ func theirs() []mutation {
 		{
 			name: "every healthy pod is deleted after slurmctld has lost its state",
 			edits: []edit{
-				{"internal/slurm/link/snapshot.go", `if now.Sub(s.lostSince) < suspectTimeout {`, `if now.Before(s.lostSince) {`},
+				{"internal/slurm/slurmcache/snapshot.go", `if now.Sub(s.lostSince) < suspectTimeout {`, `if now.Before(s.lostSince) {`},
 				{"internal/controller/worker/workerplan/absence.go", `When: func(f *facts) bool { return !f.Settled() }`, `When: func(*facts) bool { return false }`},
 				{"internal/controller/worker/workerplan/absence.go", `When: func(f *facts) bool { return f.SlurmStateLost == node.No }`, `When: func(*facts) bool { return true }`},
 				{"internal/controller/worker/workerplan/end.go", `When: func(f *facts) bool { return f.Pod.Retired == "" },`, `When: func(f *facts) bool { return f.Pod.Retired == "" && !f.Pod.Ready },`},

@@ -5,7 +5,7 @@ package mutants
 
 // naming returns bugs by which a job ends because slurmctld reads its configuration without a node that the job names.
 func naming() []mutation {
-	const reading, named = "internal/slurm/link/reading.go", "TestARecordThatAJobNamesStaysWhileAConfigurationIsOnItsWay"
+	const reading, named = "internal/slurm/slurmcache/reading.go", "TestARecordThatAJobNamesStaysWhileAConfigurationIsOnItsWay"
 	return []mutation{
 		{
 			name:   "an edit ends a job that names a worker which is being replaced",
@@ -20,19 +20,19 @@ func naming() []mutation {
 		{
 			name:   "the record of a node that a job names is deleted while a configuration is on its way",
 			edits:  []edit{{reading, `if !r.read() {`, `if false {`}},
-			suite:  "internal/slurm/link",
+			suite:  "internal/slurm/slurmcache",
 			caught: named,
 		},
 		{
 			name:   "a configuration that another one has overtaken is not on its way any more",
 			edits:  []edit{{reading, `r.overtaken = now`, `r.overtaken = time.Time{}`}},
-			suite:  "internal/slurm/link",
+			suite:  "internal/slurm/slurmcache",
 			caught: named,
 		},
 		{
 			name:   "an edit waits for ever where nobody knows which nodes jobs name",
 			edits:  []edit{{reading, `now.Sub(at) > maxAbsence`, `now.Sub(at) < 0`}},
-			suite:  "internal/slurm/link",
+			suite:  "internal/slurm/slurmcache",
 			caught: "TestHowLongANodeOfWhichNobodyKnowsWhetherJobsNameItIsWaitedFor",
 		},
 		{
@@ -49,14 +49,14 @@ func naming() []mutation {
 		},
 		{
 			name:   "the line of a node goes while a job names it",
-			edits:  []edit{{"internal/slurm/link/jobsearch.go", `[]string{job.Nodes, job.Required}`, `[]string{job.Nodes}`}},
-			suite:  "internal/slurm/link",
+			edits:  []edit{{"internal/slurm/slurmcache/jobsearch.go", `[]string{job.Nodes, job.Required}`, `[]string{job.Nodes}`}},
+			suite:  "internal/slurm/slurmcache",
 			caught: "TestANodeIsFreeWhenNoJobRunsThereOrNamesIt",
 		},
 		{
 			name:   "the line of a node goes before the node is drained",
-			edits:  []edit{{"internal/slurm/link/jobsearch.go", `snapshot.State(name).Drain() != node.Yes`, `snapshot.State(name).Drain() == node.Unknown`}},
-			suite:  "internal/slurm/link",
+			edits:  []edit{{"internal/slurm/slurmcache/jobsearch.go", `snapshot.State(name).Drain() != node.Yes`, `snapshot.State(name).Drain() == node.Unknown`}},
+			suite:  "internal/slurm/slurmcache",
 			caught: "TestANodeIsFreeWhenNoJobRunsThereOrNamesIt",
 		},
 		{

@@ -79,14 +79,14 @@ func records() []mutation {
 		},
 		{
 			name:   "what an administrator has just said about a node is overwritten",
-			edits:  []edit{{"internal/slurm/link/write.go", "if said != nil && c.overrides(said) {", "if said != nil && c.overrides(said) && name == \"\" {"}},
-			suite:  "internal/slurm/link",
+			edits:  []edit{{"internal/slurm/slurmcache/write.go", "if said != nil && c.overrides(said) {", "if said != nil && c.overrides(said) && name == \"\" {"}},
+			suite:  "internal/slurm/slurmcache",
 			caught: "TestWhatSomebodyElseHasJustSaidIsKept",
 		},
 		{
 			name:   "what an administrator has just said about a node is overwritten when lists are long, because only those are asked for",
-			edits:  []edit{{"internal/slurm/link/write.go", "const maxSingleQueries = 2", "const maxSingleQueries = 0"}},
-			suite:  "internal/slurm/link",
+			edits:  []edit{{"internal/slurm/slurmcache/write.go", "const maxSingleQueries = 2", "const maxSingleQueries = 0"}},
+			suite:  "internal/slurm/slurmcache",
 			caught: "TestAFewNodesAreAskedAboutWithoutAList",
 		},
 		{

@@ -53,24 +53,24 @@ func retirements() []mutation {
 		},
 		{
 			name:   "a dead node in an active reservation keeps the records of others from being deleted",
-			edits:  []edit{{"internal/slurm/link/write.go", `case c.delete && (s.State(name).Has(node.Reserved) || s.State(name).Has(node.Maintenance)):`, `case false:`}},
-			suite:  "internal/slurm/link",
+			edits:  []edit{{"internal/slurm/slurmcache/write.go", `case c.delete && (s.State(name).Has(node.Reserved) || s.State(name).Has(node.Maintenance)):`, `case false:`}},
+			suite:  "internal/slurm/slurmcache",
 			caught: "TestAReservedNodeKeepsNoOtherFromBeingDeleted",
 		},
 		{
 			name: "one caller's time-out fails everybody's Confirm",
 			edits: []edit{{
-				"internal/slurm/link/nodepoller.go",
+				"internal/slurm/slurmcache/nodepoller.go",
 				`return ctx.Err() // The caller`,
 				`return func() error { p.mu.Lock(); defer p.mu.Unlock(); p.finished, p.failed = number, ctx.Err(); return p.failed }() // The caller`,
 			}},
-			suite:  "internal/slurm/link",
+			suite:  "internal/slurm/slurmcache",
 			caught: "TestACallerWhoGivesUpLeavesTheAnswerToTheOthers",
 		},
 		{
 			name:   "the record of a NodeSet that goes is deleted while a job names its node",
 			edits:  []edit{{"internal/slurm/need/named.go", "named.Add(name)", "_ = name"}},
-			suite:  "internal/slurm/link",
+			suite:  "internal/slurm/slurmcache",
 			caught: "TestANodeThatAJobNamesIsNotUnnamed",
 		},
 		{

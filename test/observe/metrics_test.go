@@ -28,8 +28,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/health/budget"
 	"github.com/coxswain-hpc/coxswain/internal/observe/exporter"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // known are the labels of metrics.
@@ -90,18 +90,18 @@ func (k known) has(metric string) (labels []string, ok bool) {
 type two struct{ at time.Time }
 
 // Snapshot is part of exporter.Source.
-func (s two) Snapshot() *link.Snapshot {
-	return link.NewSnapshot(s.at, link.Fresh, rest.Node{Name: "a", State: []string{"IDLE"}}, rest.Node{Name: "b", State: []string{"IDLE"}})
+func (s two) Snapshot() *slurmcache.Snapshot {
+	return slurmcache.NewSnapshot(s.at, slurmcache.Fresh, rest.Node{Name: "a", State: []string{"IDLE"}}, rest.Node{Name: "b", State: []string{"IDLE"}})
 }
 
 // CollectJobs is part of exporter.Source.
-func (s two) CollectJobs(context.Context) (link.JobRecords, error) {
-	return link.JobRecords{Taken: s.at}, nil
+func (s two) CollectJobs(context.Context) (slurmcache.JobRecords, error) {
+	return slurmcache.JobRecords{Taken: s.at}, nil
 }
 
 // CollectAccountingJobs is part of exporter.Source.
-func (s two) CollectAccountingJobs(context.Context, time.Duration) (link.JobRecords, error) {
-	return link.JobRecords{Taken: s.at}, nil
+func (s two) CollectAccountingJobs(context.Context, time.Duration) (slurmcache.JobRecords, error) {
+	return slurmcache.JobRecords{Taken: s.at}, nil
 }
 
 // CollectDiag is part of exporter.Source.
@@ -137,7 +137,7 @@ func everything(t *testing.T) known {
 	k.text(t, read(t, filepath.Join("..", "..", "internal", "observe", "exporter", "testdata", "cluster.txt")))
 	k.text(t, ofTheExporter(t))
 	k.text(t, read(t, filepath.Join("testdata", "slurmctld.txt")))
-	k.describe(t, link.NewRegistry(link.Options{}))
+	k.describe(t, slurmcache.NewRegistry(slurmcache.Options{}))
 	k.describe(t, nodeset.Metrics(nil, budget.New(health.DrainLimit{}, clock.RealClock{})))
 	registry, ok := metrics.Registry.(prometheus.Collector)
 	if !ok {

@@ -21,8 +21,8 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/observe/exporter"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	slurmtoken "github.com/coxswain-hpc/coxswain/internal/slurm/token"
 	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
@@ -41,7 +41,7 @@ const collections = 200 * time.Millisecond
 
 // talkative is a link to a slurmctld that has been called: the fake one counts no calls.
 type talkative struct {
-	*link.Link
+	*slurmcache.Cache
 	calls *atomic.Int64
 }
 
@@ -117,9 +117,9 @@ func (w *world) export(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	links := link.NewRegistry(link.Options{Transport: w.slurm.Transport(), Interval: collections / 4})
+	links := slurmcache.NewRegistry(slurmcache.Options{Transport: w.slurm.Transport(), Interval: collections / 4})
 	t.Cleanup(links.Close)
-	l, err := links.Set(link.Key{Namespace: w.namespace, Name: "demo"}, link.Config{Endpoint: "http://slurm:6820", Issuer: issuer})
+	l, err := links.Set(slurmcache.Key{Namespace: w.namespace, Name: "demo"}, slurmcache.Config{Endpoint: "http://slurm:6820", Issuer: issuer})
 	if err != nil {
 		t.Fatal(err)
 	}

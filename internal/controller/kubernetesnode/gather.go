@@ -15,8 +15,8 @@ import (
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -85,7 +85,7 @@ func (r *reconciler) worker(pod *corev1.Pod) health.Worker {
 		Slurm: workerpod.SlurmNode(pod), Cluster: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[slinkyv1beta1.LabelCluster]},
 		Foreign: !r.asks(pod), Created: pod.CreationTimestamp.Time, Leaving: pod.DeletionTimestamp != nil, Known: node.Unknown, Protected: pod.Labels[slinkyv1beta1.LabelPodProtect] == "true",
 	}
-	l, ok := r.links.Get(link.Key(w.Cluster))
+	l, ok := r.links.Get(slurmcache.Key(w.Cluster))
 	if !ok {
 		return w
 	}
@@ -100,8 +100,8 @@ func (r *reconciler) asks(pod *corev1.Pod) bool {
 }
 
 // readSnapshot reads a worker out of a snapshot. One that is registered under another name is not known to be free.
-func readSnapshot(w *health.Worker, pod *corev1.Pod, snapshot *link.Snapshot) {
-	if snapshot.Trust != link.Fresh || snapshot.Deleted(w.Slurm) {
+func readSnapshot(w *health.Worker, pod *corev1.Pod, snapshot *slurmcache.Snapshot) {
+	if snapshot.Trust != slurmcache.Fresh || snapshot.Deleted(w.Slurm) {
 		return
 	}
 	said, known := snapshot.Node(w.Slurm)
@@ -113,7 +113,7 @@ func readSnapshot(w *health.Worker, pod *corev1.Pod, snapshot *link.Snapshot) {
 		w.Jobless = node.AnswerOf(len(jobs) == 0)
 	}
 	if said != nil {
-		w.Reason = link.ReasonOf(said)
+		w.Reason = slurmcache.ReasonOf(said)
 		w.Reason.At = snapshot.Ours(said.Name, said.ReasonTime)
 	}
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // cache is a client that has one Node.
@@ -42,7 +42,7 @@ func TestAWorkerThatIsRegisteredUnderAnotherNameIsNotKnownToBeFree(t *testing.T)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "w-0"}, Status: corev1.PodStatus{PodIP: "10.0.0.1"}}
 	for name, want := range map[string]node.Answer{"10.0.0.1": node.Unknown, "10.0.0.2": node.No} {
 		w := health.Worker{Slurm: "w-0", Known: node.Unknown}
-		readSnapshot(&w, pod, link.NewSnapshot(time.Now(), link.Fresh, rest.Node{Name: "other", Address: name, State: []string{"ALLOCATED"}}))
+		readSnapshot(&w, pod, slurmcache.NewSnapshot(time.Now(), slurmcache.Fresh, rest.Node{Name: "other", Address: name, State: []string{"ALLOCATED"}}))
 		if w.Known != want {
 			t.Errorf("with another node at %s Slurm has it: %s", name, w.Known)
 		}

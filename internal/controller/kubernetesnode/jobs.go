@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // wantJobs has links ask for the jobs of the workers on a Kubernetes node when it must be known that they have none. The answer wakes the
@@ -27,7 +27,7 @@ func (r *reconciler) wantJobs(name string, facts health.Node) {
 		if len(nodes) > 0 {
 			r.asked[name] = append(r.asked[name], cluster)
 		}
-		if l, ok := r.links.Get(link.Key(cluster)); ok {
+		if l, ok := r.links.Get(slurmcache.Key(cluster)); ok {
 			l.WantJobs("Node "+name, nodes...)
 		}
 	}

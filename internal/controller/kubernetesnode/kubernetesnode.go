@@ -25,12 +25,12 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 type reconciler struct {
 	reconcile.Base
-	links  *link.Registry
+	links  *slurmcache.Registry
 	health health.Conditions
 	// told is the last Event of each node that waits, by name. One pass runs at a time.
 	told map[string]health.Event
@@ -42,7 +42,7 @@ type reconciler struct {
 }
 
 // Setup registers the controller of Kubernetes nodes. The controller of worker pods adds the indexes that it uses.
-func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *link.Registry, conditions health.Conditions) error {
+func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *slurmcache.Registry, conditions health.Conditions) error {
 	r := &reconciler{Base: base, links: links, health: conditions, told: map[string]health.Event{}, asked: map[string][]types.NamespacedName{}}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, rebooterIndex, rebooterOn); err != nil {
 		return fmt.Errorf("indexing rebooters by Kubernetes node: %w", err)

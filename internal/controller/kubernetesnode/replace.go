@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -53,9 +53,9 @@ func (r *reconciler) confirm(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	nodes := map[link.Key][]string{}
+	nodes := map[slurmcache.Key][]string{}
 	for i := range pods {
-		key := link.Key{Namespace: pods[i].Namespace, Name: pods[i].Labels[slinkyv1beta1.LabelCluster]}
+		key := slurmcache.Key{Namespace: pods[i].Namespace, Name: pods[i].Labels[slinkyv1beta1.LabelCluster]}
 		nodes[key] = append(nodes[key], workerpod.SlurmNode(&pods[i]))
 	}
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)

@@ -17,7 +17,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -119,7 +119,7 @@ func (r *reconciler) waiting(ctx context.Context, _ client.Object) []ctrl.Reques
 }
 
 // wake wakes the Kubernetes nodes of the pods whose Slurm node changed.
-func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change link.Change) {
+func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change slurmcache.Change) {
 	pods, err := workerpod.OfSlurmNode(ctx, r.Client, change.Link.Namespace, change.Link.Name, change.Node)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Could not find the pod of a Slurm node", "cluster", change.Link.String(), "node", change.Node)

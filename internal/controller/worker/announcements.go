@@ -10,8 +10,8 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile/perkey"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -26,7 +26,7 @@ type announcements struct {
 
 // slurmNode is a node of a cluster.
 type slurmNode struct {
-	cluster link.Key
+	cluster slurmcache.Key
 	name    string
 }
 

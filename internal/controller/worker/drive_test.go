@@ -14,7 +14,7 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 )
 
@@ -24,7 +24,7 @@ func TestAWriteToALinkThatHasEndedIsNoFailure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := link.New(link.Key{Namespace: "n", Name: "c"}, link.Config{Endpoint: "http://slurm:6820", Issuer: issuer}, link.Options{})
+	l, err := slurmcache.New(slurmcache.Key{Namespace: "n", Name: "c"}, slurmcache.Config{Endpoint: "http://slurm:6820", Issuer: issuer}, slurmcache.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestNoReconcileWaitsForSlurmToChangeAState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	silent, err := link.New(link.Key{Namespace: "n", Name: "c"}, link.Config{Endpoint: "http://slurm:6820", Issuer: issuer}, link.Options{})
+	silent, err := slurmcache.New(slurmcache.Key{Namespace: "n", Name: "c"}, slurmcache.Config{Endpoint: "http://slurm:6820", Issuer: issuer}, slurmcache.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
 	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -29,7 +29,7 @@ type scope struct {
 	pod *corev1.Pod
 	set *slinkyv1beta1.NodeSet
 	// link leads to its Slurm; nil when there is no way.
-	link *link.Link
+	link *slurmcache.Cache
 	// node is its name in Slurm.
 	node string
 	// maxWrites is how many pods may be written to at once now.
@@ -77,7 +77,7 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 	if set.Spec.DrainTimeout != nil {
 		s.worker.DrainTimeout = set.Spec.DrainTimeout.Duration
 	}
-	key := link.Key{Namespace: set.Namespace, Name: set.Spec.ControllerRef.Name}
+	key := slurmcache.Key{Namespace: set.Namespace, Name: set.Spec.ControllerRef.Name}
 	if l, ok := r.links.Get(key); ok {
 		s.link = l
 		if l.Draining() || workerpod.Growing(set) {
@@ -116,7 +116,7 @@ func (r *reconciler) orphaned(ctx context.Context, s *scope) (bool, error) {
 
 // readSnapshot takes what a snapshot of Slurm has on the worker, and decides. A snapshot that cannot be trusted, or is older than our last write,
 // does not count.
-func (r *reconciler) readSnapshot(ctx context.Context, s *scope, snapshot *link.Snapshot) {
+func (r *reconciler) readSnapshot(ctx context.Context, s *scope, snapshot *slurmcache.Snapshot) {
 	w := &s.worker
 	w.SlurmStateLost = node.Unknown
 	w.Now, w.Registered, w.Why = r.Clock.Now(), node.Unknown, ""
@@ -124,10 +124,10 @@ func (r *reconciler) readSnapshot(ctx context.Context, s *scope, snapshot *link.
 	key := client.ObjectKeyFromObject(s.pod)
 	w.NeverAnswered = snapshot.Taken.IsZero() && !shown(s.pod)
 	switch {
-	case snapshot.Trust == link.Stale:
+	case snapshot.Trust == slurmcache.Stale:
 		// The reason in the snapshot is longer, and differs each time; this one goes on the pod.
 		w.Why = "Slurm does not answer"
-	case snapshot.Trust != link.Fresh:
+	case snapshot.Trust != slurmcache.Fresh:
 		w.Why = snapshot.Why
 	case !r.memory.pending.shownAt(key, snapshot.Taken), snapshot.Deleted(s.node):
 		s.pending = true
@@ -146,12 +146,12 @@ func (r *reconciler) readSnapshot(ctx context.Context, s *scope, snapshot *link.
 
 // lost answers whether Slurm has lost its state, for a worker that the snapshot lacks. A No comes from this very snapshot and all workers
 // of the cluster; it is not looked for before the absence is old enough to be believed.
-func (r *reconciler) lost(ctx context.Context, s *scope, snapshot *link.Snapshot) node.Answer {
+func (r *reconciler) lost(ctx context.Context, s *scope, snapshot *slurmcache.Snapshot) node.Answer {
 	w := &s.worker
 	switch {
 	case workerpod.Lost(s.set), w.Pod.Was && snapshot.Forgotten(s.node):
 		return node.Yes
-	case snapshot.Trust != link.Fresh, !w.Settled(), w.Pod.Phase == string(corev1.PodPending):
+	case snapshot.Trust != slurmcache.Fresh, !w.Settled(), w.Pod.Phase == string(corev1.PodPending):
 		return node.Unknown // which is enough for a pod in which nothing can run yet; the answer goes through all workers
 	}
 	all, err := workerpod.OfCluster(ctx, r.Client, s.set)
@@ -178,7 +178,7 @@ func completingSince(pod *corev1.Pod, now time.Time) time.Time {
 }
 
 // readNode reads a node out of a snapshot.
-func readNode(w *workerplan.Worker, snapshot *link.Snapshot, name string) {
+func readNode(w *workerplan.Worker, snapshot *slurmcache.Snapshot, name string) {
 	n, known := snapshot.Node(name)
 	w.SnapshotTime, w.NodeListTime, w.Registered, w.State = snapshot.Taken, snapshot.Listed, known, snapshot.State(name)
 	if n == nil {
@@ -190,11 +190,11 @@ func readNode(w *workerplan.Worker, snapshot *link.Snapshot, name string) {
 		}
 		return t.Add(-snapshot.Ahead)
 	}
-	w.Reason = link.ReasonOf(n)
+	w.Reason = slurmcache.ReasonOf(n)
 	w.Reason.At = snapshot.Ours(name, n.ReasonTime)
 	w.Record = workerplan.Record{
 		Comment: n.Comment, Topology: n.Topology, Features: n.Features, Active: n.ActiveFeatures, Started: ours(n.SlurmdTime),
-		Drained: link.ReasonOf(n), StartedSince: n.SlurmdTime.After(n.ReasonTime),
+		Drained: slurmcache.ReasonOf(n), StartedSince: n.SlurmdTime.After(n.ReasonTime),
 	}
 	jobs, jobsKnown := snapshot.Jobs(name)
 	w.JobsKnown = jobsKnown

@@ -10,8 +10,8 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile/perkey"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // memory holds what no object has about workers. All of it may be lost: an operator that starts watches longer before it believes that a
@@ -32,7 +32,7 @@ func (m *memory) changed(pod types.NamespacedName, now time.Time, failed string)
 }
 
 // recall notes what Slurm reports of a worker, and fills in what was seen of it before.
-func (m *memory) recall(pod types.NamespacedName, cluster link.Key, w *workerplan.Worker) {
+func (m *memory) recall(pod types.NamespacedName, cluster slurmcache.Key, w *workerplan.Worker) {
 	m.announced.recall(pod, slurmNode{cluster, w.Slurm}, w)
 	m.sightings.recall(pod, w)
 	m.records.recall(pod, w)
@@ -40,7 +40,7 @@ func (m *memory) recall(pod types.NamespacedName, cluster link.Key, w *workerpla
 
 // forget drops what is known about a pod that is gone, and returns its cluster; zero when nothing was known. Its successor drains and
 // undrains anew.
-func (m *memory) forget(pod types.NamespacedName) (cluster link.Key) {
+func (m *memory) forget(pod types.NamespacedName) (cluster slurmcache.Key) {
 	m.pending.forget(pod)
 	m.retries.pods.Forget(pod)
 	m.sightings.pods.Forget(pod)

@@ -11,15 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 var (
 	now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	key = link.Key{Namespace: "n", Name: "demo"}
+	key = slurmcache.Key{Namespace: "n", Name: "demo"}
 )
 
 func pod(name string) types.NamespacedName { return types.NamespacedName{Namespace: "n", Name: name} }
@@ -104,7 +104,7 @@ func TestAPodThatIsGoneIsForgotten(t *testing.T) {
 	if cluster := m.forget(pod("w-1")); cluster != key {
 		t.Errorf("w-1 was of %v", cluster)
 	}
-	if cluster := m.forget(pod("w-1")); cluster != (link.Key{}) {
+	if cluster := m.forget(pod("w-1")); cluster != (slurmcache.Key{}) {
 		t.Errorf("it is known twice, of %v", cluster)
 	}
 }

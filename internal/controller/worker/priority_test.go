@@ -16,7 +16,7 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 func TestADrainDoesNotWaitForWhatIsShownOfOthers(t *testing.T) {
@@ -36,7 +36,7 @@ func TestADrainDoesNotWaitForWhatIsShownOfOthers(t *testing.T) {
 }
 
 func TestWhatAWorkerComesBackForIsNotUrgent(t *testing.T) {
-	r := &reconciler{links: link.NewRegistry(link.Options{})}
+	r := &reconciler{links: slurmcache.NewRegistry(slurmcache.Options{})}
 	r.Client, r.Applier = &lagging{}, kube.NewApplier(&lagging{}, nil)
 	if result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: pod("w-0")}); err != nil || result.Priority == nil || *result.Priority != defaultPriority {
 		t.Errorf("the result is %+v, %v", result, err)

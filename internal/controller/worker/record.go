@@ -13,8 +13,8 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile/perkey"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // writeRecord changes the record of the Slurm node, without waiting for it: each of a thousand new workers has its own comment, and a drain
@@ -26,22 +26,22 @@ func (r *reconciler) writeRecord(ctx context.Context, s *scope) {
 	}
 	// Each part by itself: a refused part must not hold up the rest, and parts that are the same for many nodes leave as one call. Comments
 	// never are, so they come last.
-	var parts []link.Update
+	var parts []slurmcache.Update
 	if record.Topology != nil {
-		parts = append(parts, link.Update{Topology: record.Topology})
+		parts = append(parts, slurmcache.Update{Topology: record.Topology})
 	}
 	if record.Features != nil || record.Active != nil {
-		parts = append(parts, link.Update{Features: record.Features, FeaturesActive: record.Active})
+		parts = append(parts, slurmcache.Update{Features: record.Features, FeaturesActive: record.Active})
 	}
 	if record.Comment != nil {
-		parts = append(parts, link.Update{Comment: record.Comment})
+		parts = append(parts, slurmcache.Update{Comment: record.Comment})
 	}
 	w := r.memory.records.begin(client.ObjectKeyFromObject(s.pod), record.String(), len(parts))
 	r.writeParts(ctx, s.link, s.node, w, parts)
 }
 
 // writeParts writes one part after the other: two of one node would not leave together, nor let those of others join.
-func (r *reconciler) writeParts(ctx context.Context, l *link.Link, node string, w *writing, parts []link.Update) {
+func (r *reconciler) writeParts(ctx context.Context, l *slurmcache.Cache, node string, w *writing, parts []slurmcache.Update) {
 	l.UpdateLater(ctx, node, parts[0], func(err error) {
 		w.told(err, r.Clock.Now())
 		if len(parts) > 1 {
@@ -111,7 +111,7 @@ func (w *writing) note(err error, now time.Time) {
 	}
 	w.write.ended, w.write.tried = now, workerplan.Attempt{Update: w.update, At: now}
 	switch err := errors.Join(w.problems...); {
-	case errors.Is(err, rest.Unavailable), errors.Is(err, link.ErrClosed):
+	case errors.Is(err, rest.Unavailable), errors.Is(err, slurmcache.ErrClosed):
 		w.write.tried.Unanswered = true
 	case err != nil:
 		w.write.tried.Problem = slurmMessage(err)

@@ -13,12 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // wake wakes the pods whose Slurm node changed.
-func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change link.Change) {
+func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change slurmcache.Change) {
 	pods, err := workerpod.OfSlurmNode(ctx, r.Client, change.Link.Namespace, change.Link.Name, change.Node)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Could not find the pod of a Slurm node", "cluster", change.Link.String(), "node", change.Node)

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -27,7 +27,7 @@ type stateChange struct {
 	// opens reports whether it lets jobs onto the node.
 	opens bool
 	// write hands it to the link, which drops it if it has not left by then; zero for whenever.
-	write func(l *link.Link, ctx context.Context, node string, by time.Time, told func(error))
+	write func(l *slurmcache.Cache, ctx context.Context, node string, by time.Time, told func(error))
 }
 
 // stateChangeOf returns what the action asks for.
@@ -48,20 +48,20 @@ func stateChangeOf(s *scope) (stateChange, bool) {
 		case host.Cordoned == node.Yes:
 			c.told.reason = "NodeCordon"
 		}
-		c.write = func(l *link.Link, ctx context.Context, name string, _ time.Time, told func(error)) {
+		c.write = func(l *slurmcache.Cache, ctx context.Context, name string, _ time.Time, told func(error)) {
 			l.DrainLater(ctx, name, a.StateChange.Drain, told)
 		}
 		return c, true
 	case a.StateChange.Undrain:
-		return stateChange{what: "undraining", opens: true, write: (*link.Link).UndrainLater, told: eventText{
+		return stateChange{what: "undraining", opens: true, write: (*slurmcache.Cache).UndrainLater, told: eventText{
 			reason: "Undrained", action: "SetState", one: "Slurm node %s takes jobs again", many: "%d Slurm nodes %s take jobs again",
 		}}, true
 	case a.StateChange.EndDrain != "":
-		return stateChange{what: "undraining", opens: true, write: (*link.Link).UndrainNotedLater, told: eventText{
+		return stateChange{what: "undraining", opens: true, write: (*slurmcache.Cache).UndrainNotedLater, told: eventText{
 			reason: "Undrained", action: "SetState", one: "Slurm node %s takes jobs again", many: "%d Slurm nodes %s take jobs again", text: ": " + a.StateChange.EndDrain,
 		}}, true
 	case a.StateChange.Revive:
-		return stateChange{what: "reviving", opens: true, write: (*link.Link).ReviveLater, told: eventText{
+		return stateChange{what: "reviving", opens: true, write: (*slurmcache.Cache).ReviveLater, told: eventText{
 			reason: "Revived", action: "SetState", one: "Slurm node %s is no longer down", many: "%d Slurm nodes %s are no longer down",
 			text: ": another slurmd has registered for each",
 		}}, true
@@ -98,11 +98,11 @@ func (r *reconciler) setState(ctx context.Context, s *scope) (changes bool) {
 		if err == nil {
 			ended = s.link.Written() // on a busy machine Slurm may have been asked again before we learn that
 		}
-		if errors.Is(err, link.ErrClosed) {
+		if errors.Is(err, slurmcache.ErrClosed) {
 			r.memory.changed(key, ended, "") // the cluster goes, or another link follows
 			return
 		}
-		if errors.Is(err, link.ErrHeld) {
+		if errors.Is(err, slurmcache.ErrHeld) {
 			settled()
 			r.memory.changed(key, ended, "") // the next answer shows it
 			logger.Info("Left a Slurm node as it is, because somebody else has a say in it")

@@ -27,7 +27,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/health/podstorage"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile/perkey"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -42,7 +42,7 @@ const concurrency = 512
 
 type reconciler struct {
 	reconcile.Base
-	links *link.Registry
+	links *slurmcache.Registry
 	// propagated are the condition types of Kubernetes nodes that give the reason of a drain.
 	propagated []string
 	// health has the conditions of Kubernetes nodes that take workers out of service.
@@ -52,13 +52,13 @@ type reconciler struct {
 	memory  memory
 	writes  semaphore
 	// confirming are the reconciles that wait for Slurm to confirm a deletion.
-	confirming perkey.Gate[link.Key]
+	confirming perkey.Gate[slurmcache.Key]
 	events     *eventJoiner
 }
 
 // Setup registers the controller of worker pods. The drain of a cordoned Kubernetes node gets its reason from the node's conditions of the
 // propagated types. Conditions that announce maintenance, and full storage, drain the workers by themselves.
-func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *link.Registry, propagated []string, conditions health.Conditions, storage *podstorage.Meter) error {
+func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *slurmcache.Registry, propagated []string, conditions health.Conditions, storage *podstorage.Meter) error {
 	r := &reconciler{
 		Base: base, links: links, propagated: propagated, health: conditions, storage: storage,
 		memory: memory{announced: announcements{process: base.Process}}, events: &eventJoiner{recorder: base.Recorder},

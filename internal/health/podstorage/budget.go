@@ -11,8 +11,8 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/health/budget"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -46,12 +46,12 @@ func (m *Meter) applyBudgets(pods []corev1.Pod, facts, last map[types.UID]health
 // applyBudget asks the disruption budget of a NodeSet. While Slurm does not answer it is not known which workers are out of service: those that wait go on
 // waiting, and no other may go.
 func (m *Meter) applyBudget(key types.NamespacedName, pods []*corev1.Pod, facts, last map[types.UID]health.Storage) {
-	l, ok := m.links.Get(link.Key{Namespace: key.Namespace, Name: pods[0].Labels[slinkyv1beta1.LabelCluster]})
-	var snapshot *link.Snapshot
+	l, ok := m.links.Get(slurmcache.Key{Namespace: key.Namespace, Name: pods[0].Labels[slinkyv1beta1.LabelCluster]})
+	var snapshot *slurmcache.Snapshot
 	if ok {
 		snapshot = l.Snapshot()
 	}
-	fresh := ok && snapshot.Trust == link.Fresh
+	fresh := ok && snapshot.Trust == slurmcache.Fresh
 	may := map[string]bool{}
 	if fresh {
 		for _, name := range m.budgets.Ask(m.request(key, pods, shownBy(snapshot), facts, last)).Go {
@@ -78,7 +78,7 @@ func (m *Meter) applyBudget(key types.NamespacedName, pods []*corev1.Pod, facts,
 type shown func(name string) (node.State, node.Reason)
 
 // shownBy returns what a snapshot shows.
-func shownBy(snapshot *link.Snapshot) shown {
+func shownBy(snapshot *slurmcache.Snapshot) shown {
 	return func(name string) (node.State, node.Reason) { return snapshot.State(name), snapshot.Reason(name) }
 }
 

@@ -23,7 +23,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/health/budget"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // Options are how ephemeral storage is measured.
@@ -61,7 +61,7 @@ type Meter struct {
 	options  Options
 	kubelets *kubelets
 	pods     client.Reader
-	links    *link.Registry
+	links    *slurmcache.Registry
 	budgets  *budget.Budgets
 	clock    clock.Clock
 	// silent are the Kubernetes nodes whose kubelets did not answer last, and asked the NodeSets that the disruption budget was asked for. Only Start
@@ -77,7 +77,7 @@ type Meter struct {
 }
 
 // New makes a Meter. It reads worker pods from the cache, and uses the credentials for the API server to ask kubelets.
-func New(config *rest.Config, o Options, pods client.Reader, tokens client.SubResourceClientConstructor, links *link.Registry, budgets *budget.Budgets, c clock.Clock) (*Meter, error) {
+func New(config *rest.Config, o Options, pods client.Reader, tokens client.SubResourceClientConstructor, links *slurmcache.Registry, budgets *budget.Budgets, c clock.Clock) (*Meter, error) {
 	kubelets, err := newKubelets(config, o.Kubelet, tokens, c)
 	if err != nil {
 		return nil, err

@@ -26,8 +26,8 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/health/budget"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
 )
 
@@ -75,7 +75,7 @@ func newMeasured(t *testing.T, pods ...client.Object) *measured {
 	}
 	var err error
 	if m.Meter, err = New(&rest.Config{}, o, fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(pods...).Build(),
-		nil, link.NewRegistry(link.Options{}), budget.New(health.DrainLimit{Number: 1}, clock.RealClock{}), clock.RealClock{}); err != nil {
+		nil, slurmcache.NewRegistry(slurmcache.Options{}), budget.New(health.DrainLimit{Number: 1}, clock.RealClock{}), clock.RealClock{}); err != nil {
 		t.Fatal(err)
 	}
 	m.ctx = log.IntoContext(t.Context(), funcr.New(func(_, args string) { m.lines = append(m.lines, args) }, funcr.Options{}))

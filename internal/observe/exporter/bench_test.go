@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 )
@@ -41,8 +41,8 @@ func BenchmarkCluster10000(b *testing.B) {
 	}
 	received := &counting{RoundTripper: s.Transport()}
 	var text time.Duration // of the processor, for the text of the nodes
-	l, err := link.New(link.Key{Namespace: "ns", Name: "c"}, link.Config{Endpoint: "http://slurm:6820", Issuer: issuer},
-		link.Options{Transport: received, Interval: time.Hour})
+	l, err := slurmcache.New(slurmcache.Key{Namespace: "ns", Name: "c"}, slurmcache.Config{Endpoint: "http://slurm:6820", Issuer: issuer},
+		slurmcache.Options{Transport: received, Interval: time.Hour})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // ClustersPath is where Clusters are served.
@@ -35,23 +35,23 @@ const (
 // serves the metrics of all, with labels namespace and job, which is "namespace/controller", and a Runnable of a manager: it collects while that
 // leads, and serves nothing otherwise.
 type Clusters struct {
-	links   *link.Registry
+	links   *slurmcache.Registry
 	options Options
 
 	mu        sync.Mutex
-	exporters map[link.Key]*exported
+	exporters map[slurmcache.Key]*exported
 }
 
 // exported is an exporter that runs.
 type exported struct {
 	*Exporter
-	link *link.Link
+	link *slurmcache.Cache
 	stop context.CancelFunc
 }
 
 // NewClusters returns exporters of the links that a registry has and will have. They begin to collect with Start.
-func NewClusters(links *link.Registry, options Options) *Clusters {
-	return &Clusters{links: links, options: options, exporters: map[link.Key]*exported{}}
+func NewClusters(links *slurmcache.Registry, options Options) *Clusters {
+	return &Clusters{links: links, options: options, exporters: map[slurmcache.Key]*exported{}}
 }
 
 // Start collects until the context ends.
@@ -75,7 +75,7 @@ func (c *Clusters) Start(ctx context.Context) error {
 }
 
 // follow starts exporters of links that are new, and ends those of links that are gone.
-func (c *Clusters) follow(ctx context.Context, links map[link.Key]*link.Link, running *sync.WaitGroup) {
+func (c *Clusters) follow(ctx context.Context, links map[slurmcache.Key]*slurmcache.Cache, running *sync.WaitGroup) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for key, e := range c.exporters {

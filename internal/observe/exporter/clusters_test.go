@@ -14,7 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 )
@@ -37,16 +37,16 @@ func TestTheManagerServesTheMetricsOfAllClustersThatItLeads(t *testing.T) {
 		slurms["one"].Register(fake.Node{Name: "a"})
 		slurms["one"].Submit(fake.Job{NodeList: []string{"a"}, Name: "first"})
 		slurms["two"].Register(fake.Node{Name: "a"}, fake.Node{Name: "b"})
-		links := link.NewRegistry(link.Options{Transport: slurms})
+		links := slurmcache.NewRegistry(slurmcache.Options{Transport: slurms})
 		defer links.Close()
-		connect := func(name string) link.Key {
+		connect := func(name string) slurmcache.Key {
 			t.Helper()
-			key := link.Key{Namespace: "slurm", Name: name}
+			key := slurmcache.Key{Namespace: "slurm", Name: name}
 			issuer, err := token.NewStatic("a.b.c")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := links.Set(key, link.Config{Endpoint: "http://" + name + ":6820", Issuer: issuer}); err != nil {
+			if _, err := links.Set(key, slurmcache.Config{Endpoint: "http://" + name + ":6820", Issuer: issuer}); err != nil {
 				t.Fatal(err)
 			}
 			return key
@@ -113,13 +113,13 @@ func TestMetricsOfTheManagerAskForNoNodes(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			slurms := byHost{"one": fake.New(fake.Options{})}
 			slurms["one"].Register(fake.Node{Name: "a"})
-			links := link.NewRegistry(link.Options{Transport: slurms})
+			links := slurmcache.NewRegistry(slurmcache.Options{Transport: slurms})
 			defer links.Close()
 			issuer, err := token.NewStatic("a.b.c")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := links.Set(link.Key{Name: "one"}, link.Config{Endpoint: "http://one", Issuer: issuer}); err != nil {
+			if _, err := links.Set(slurmcache.Key{Name: "one"}, slurmcache.Config{Endpoint: "http://one", Issuer: issuer}); err != nil {
 				t.Fatal(err)
 			}
 			ctx, stop := context.WithCancel(t.Context())

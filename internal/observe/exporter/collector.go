@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // A collector makes one part of the text, and keeps the last one.
@@ -83,6 +83,6 @@ func (c *collector) last() (part *text, taken time.Time, err error) {
 }
 
 // sorted returns the nodes of a snapshot, by name.
-func sorted(s *link.Snapshot) []*rest.Node {
+func sorted(s *slurmcache.Snapshot) []*rest.Node {
 	return slices.SortedFunc(s.Nodes(), func(a, b *rest.Node) int { return cmp.Compare(a.Name, b.Name) })
 }

@@ -12,16 +12,16 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // A Source is what an exporter asks; a link.Link is one.
 type Source interface {
-	Snapshot() *link.Snapshot
-	CollectJobs(ctx context.Context) (link.JobRecords, error)
-	CollectAccountingJobs(ctx context.Context, lookback time.Duration) (link.JobRecords, error)
+	Snapshot() *slurmcache.Snapshot
+	CollectJobs(ctx context.Context) (slurmcache.JobRecords, error)
+	CollectAccountingJobs(ctx context.Context, lookback time.Duration) (slurmcache.JobRecords, error)
 	CollectDiag(ctx context.Context) (diag rest.Diag, taken time.Time, err error)
 }
 
@@ -112,7 +112,7 @@ func (e *Exporter) collectNodes(_ context.Context, last *text) (part *text, take
 	switch {
 	case s.Taken.IsZero() && s.Why == "":
 		return nil, time.Time{}, errNoAnswer
-	case s.Trust != link.Fresh:
+	case s.Trust != slurmcache.Fresh:
 		return nil, time.Time{}, fmt.Errorf("the nodes are %s: %s", s.Trust, s.Why)
 	}
 	nodes := sorted(s)
@@ -150,7 +150,7 @@ func (e *Exporter) collectJobs(ctx context.Context, last *text) (part *text, tak
 }
 
 // records asks for the jobs of slurmctld or of slurmdbd.
-func (e *Exporter) records(ctx context.Context) (link.JobRecords, error) {
+func (e *Exporter) records(ctx context.Context) (slurmcache.JobRecords, error) {
 	if e.options.Lookback > 0 {
 		return e.source.CollectAccountingJobs(ctx, e.options.Lookback)
 	}

@@ -25,8 +25,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -34,11 +34,11 @@ var update = flag.Bool("update", false, "write the golden files")
 // fixed is a source whose answers a test sets.
 type fixed struct {
 	mu       sync.Mutex
-	snapshot *link.Snapshot
-	jobs     link.JobRecords
+	snapshot *slurmcache.Snapshot
+	jobs     slurmcache.JobRecords
 	jobsErr  error
 	// accounted are the jobs of slurmdbd, and lookback is what it was asked for.
-	accounted link.JobRecords
+	accounted slurmcache.JobRecords
 	lookback  time.Duration
 	diag      rest.Diag
 	diagErr   error
@@ -47,26 +47,26 @@ type fixed struct {
 }
 
 // Snapshot is part of Source.
-func (f *fixed) Snapshot() *link.Snapshot {
+func (f *fixed) Snapshot() *slurmcache.Snapshot {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.snapshot
 }
 
 // CollectJobs is part of Source.
-func (f *fixed) CollectJobs(ctx context.Context) (link.JobRecords, error) {
+func (f *fixed) CollectJobs(ctx context.Context) (slurmcache.JobRecords, error) {
 	f.mu.Lock()
 	hangs, jobs, err := f.hangs, f.jobs, f.jobsErr
 	f.mu.Unlock()
 	if hangs {
 		<-ctx.Done()
-		return link.JobRecords{}, ctx.Err()
+		return slurmcache.JobRecords{}, ctx.Err()
 	}
 	return jobs, err
 }
 
 // CollectAccountingJobs is part of Source.
-func (f *fixed) CollectAccountingJobs(_ context.Context, lookback time.Duration) (link.JobRecords, error) {
+func (f *fixed) CollectAccountingJobs(_ context.Context, lookback time.Duration) (slurmcache.JobRecords, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lookback = lookback
@@ -103,15 +103,15 @@ func aNode(name, state string, edit func(*rest.Node)) rest.Node {
 // aCluster returns a source with three nodes and three jobs.
 func aCluster(now time.Time) *fixed {
 	return &fixed{
-		snapshot: link.NewSnapshot(
-			now, link.Fresh,
+		snapshot: slurmcache.NewSnapshot(
+			now, slurmcache.Fresh,
 			aNode("a", "MIXED", func(n *rest.Node) {
 				n.FreeMemory, n.Comment = 1000, `{"namespace":"ns","podName":"gpu-0","node":"kube-1","nodeSetName":"gpu","nodeSetUID":"u","nvlinkInstanceGroup":"rack-7"}`
 			}),
 			aNode("b", "IDLE+DRAIN", func(n *rest.Node) { n.Reason, n.ReasonTime = "say \"no\"\nto\\disks é", now.Add(-time.Hour) }),
 			aNode("c", "DOWN+CLOUD+POWERED_DOWN+NOT_RESPONDING+MAINTENANCE+RESERVED", func(n *rest.Node) { n.Reservation = " maint " }),
 		),
-		jobs: link.JobRecords{Taken: now, Missing: 3, Jobs: []*rest.JobRecord{
+		jobs: slurmcache.JobRecords{Taken: now, Missing: 3, Jobs: []*rest.JobRecord{
 			{
 				ID: 7, Name: "train", User: "alice", UserID: 2000, Mail: "alice", Partition: "gpu", State: []string{"RUNNING"}, Reason: "None", Nodes: "a",
 				CPUs: 8, TRES: "cpu=8,mem=8000M,gres/gpu=8", Output: "/home/alice/%j", ErrorOutput: "/home/alice/%j.err", ArrayJob: 6, ArrayTask: "2",
@@ -201,7 +201,7 @@ func says(t *testing.T, text string, lines ...string) {
 func TestJobsComeFromSlurmdbdIfThatIsAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := aCluster(time.Now())
-		source.accounted = link.JobRecords{Taken: time.Now(), Jobs: []*rest.JobRecord{
+		source.accounted = slurmcache.JobRecords{Taken: time.Now(), Jobs: []*rest.JobRecord{
 			{ID: 4711, Name: "old", User: "alice", UserID: rest.NoUserID, State: []string{"COMPLETED"}, TRES: "cpu=1,mem=64M"},
 		}}
 		run(t, source, Options{Lookback: 2 * time.Hour}, func(e *Exporter) {
@@ -286,7 +286,7 @@ func TestWhatFailsKeepsWhatWasKnownAndSaysHowOldItIs(t *testing.T) {
 			}
 			source.set(func(f *fixed) {
 				stale := *f.snapshot
-				stale.Trust, stale.Why = link.Stale, "slurmrestd is away"
+				stale.Trust, stale.Why = slurmcache.Stale, "slurmrestd is away"
 				f.snapshot, f.diagErr, f.jobsErr = &stale, errors.New("slurmctld is away"), errors.New("no jobs")
 			})
 			time.Sleep(2 * time.Minute)

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/queue"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // askForJobs asks Slurm for the jobs of those clusters whose pages are being followed, until the context ends. Nothing else on the pages
@@ -34,8 +34,8 @@ func (s *Server) askForJobs(ctx context.Context) {
 
 // toAsk returns the pages that are followed, and for which Slurm is not being asked and was not asked a moment ago: a user who loads
 // a page again and again does not have Slurm asked each time.
-func (s *Server) toAsk() map[link.Key]*board {
-	out := map[link.Key]*board{}
+func (s *Server) toAsk() map[slurmcache.Key]*board {
+	out := map[slurmcache.Key]*board{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, b := range s.boards {
@@ -48,7 +48,7 @@ func (s *Server) toAsk() map[link.Key]*board {
 }
 
 // askFor asks for the jobs of a cluster, and has its page rendered with the answer.
-func (s *Server) askFor(ctx context.Context, key link.Key, b *board) {
+func (s *Server) askFor(ctx context.Context, key slurmcache.Key, b *board) {
 	records, err := s.source.Jobs(ctx, key)
 	next := Queue{Taken: records.Taken, Missing: records.Missing, Summary: queue.Summarize(records.Jobs, records.Tasks)}
 	if err != nil {

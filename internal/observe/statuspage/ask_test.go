@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 func (m *memory) askedFor() int {
@@ -43,7 +43,7 @@ func showsJobs(t *testing.T, stream *subscriber, want ...string) {
 
 func TestSlurmIsAskedForJobsWhileSomebodyFollows(t *testing.T) {
 	m := newMemory(example(4))
-	m.jobs = link.JobRecords{Taken: noon(), Jobs: []*rest.JobRecord{{ID: 7, User: "alice", Partition: "main", State: []string{"PENDING"}, Reason: "Resources"}}}
+	m.jobs = slurmcache.JobRecords{Taken: noon(), Jobs: []*rest.JobRecord{{ID: 7, User: "alice", Partition: "main", State: []string{"PENDING"}, Reason: "Resources"}}}
 	s, url := serve(t, m, func(s *Server) {
 		soon(s)
 		s.limits.queue = 20 * time.Millisecond

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 func TestWhatIsSentToSomebodyWhoHasSeenAnEarlierVersion(t *testing.T) {
@@ -26,7 +26,7 @@ func TestWhatIsSentToSomebodyWhoHasSeenAnEarlierVersion(t *testing.T) {
 		{"nothing, where only time has passed", []func(f *Facts){func(f *Facts) { f.Now = f.Now.Add(1e9) }}, nil},
 		{"a part of the grid and the counts, where a node has changed", []func(f *Facts){drain}, []string{"legend", "set-0", "set-0-1"}},
 		{"all changes together", []func(f *Facts){drain, func(f *Facts) { f.NodeSets[0].Status.OutOfService = nil }}, []string{"ledger", "legend", "set-0", "set-0-1"}},
-		{"the head and the notes of grids, where the states are old", []func(f *Facts){func(f *Facts) { f.Slurm.Trust = link.Stale }}, []string{"head", "set-0", "set-1"}},
+		{"the head and the notes of grids, where the states are old", []func(f *Facts){func(f *Facts) { f.Slurm.Trust = slurmcache.Stale }}, []string{"head", "set-0", "set-1"}},
 		{"all, where a grid gets another part", []func(f *Facts){func(f *Facts) {
 			for i := range chunkNodes {
 				f.Nodes = append(f.Nodes, exampleNode("cpu", 1000+i, 1))

@@ -12,10 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/queue"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func noon() time.Time { return time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC) }
 
 // demo returns the cluster of tests.
-func demo() link.Key { return link.Key{Namespace: "slurm", Name: "demo"} }
+func demo() slurmcache.Key { return slurmcache.Key{Namespace: "slurm", Name: "demo"} }
 
 // words returns the states of nodes of an example, one after the other.
 func words() [][]string {
@@ -54,7 +54,7 @@ func example(nodes int) Facts {
 	gpus := nodes / 4
 	f := Facts{
 		Now: noon(), Cluster: demo(),
-		Slurm: Slurm{Linked: true, Trust: link.Fresh, Since: noon().Add(-3 * time.Hour), Taken: noon().Add(-time.Second), Name: "demo", Release: "26.05.5"},
+		Slurm: Slurm{Linked: true, Trust: slurmcache.Fresh, Since: noon().Add(-3 * time.Hour), Taken: noon().Add(-time.Second), Name: "demo", Release: "26.05.5"},
 		Objects: []Object{
 			{Kind: "Controller", Name: "demo", Conditions: []metav1.Condition{
 				condition("Ready", "True", "Available", ""), condition("Stalled", "False", "Reconciled", ""), condition("SlurmReachable", "True", "Answering", ""),
@@ -103,11 +103,11 @@ func exampleQueue() Queue {
 }
 
 // exampleRecords are jobs as the link has them.
-func exampleRecords() link.JobRecords {
+func exampleRecords() slurmcache.JobRecords {
 	job := func(id int64, user, partition, state, reason string, ago time.Duration, tres string) *rest.JobRecord {
 		return &rest.JobRecord{ID: id, User: user, Partition: partition, State: []string{state}, Reason: reason, Submitted: noon().Add(-ago), TRES: tres}
 	}
-	return link.JobRecords{Taken: noon().Add(-time.Second), Jobs: []*rest.JobRecord{
+	return slurmcache.JobRecords{Taken: noon().Add(-time.Second), Jobs: []*rest.JobRecord{
 		job(812, "alice", "cpu", "RUNNING", "None", 5*time.Hour, "cpu=64,mem=256G,node=4,billing=64"),
 		job(813, "bob", "gpu", "RUNNING", "None", 4*time.Hour, "cpu=16,mem=200G,node=1,billing=16,gres/gpu=8"),
 		job(815, "alice", "gpu", "PENDING", "Resources", 3*time.Hour, "cpu=64,mem=800G,node=4,billing=64,gres/gpu=32"),

@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/queue"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // Facts are what the page of a cluster is made of.
@@ -19,7 +19,7 @@ type Facts struct {
 	// Now is when they were gathered.
 	Now time.Time
 	// Cluster is the Controller.
-	Cluster link.Key
+	Cluster slurmcache.Key
 	// Waiting is true if this process waits for the lease, and another one has the links to Slurm.
 	Waiting bool
 	Slurm   Slurm
@@ -40,7 +40,7 @@ type Slurm struct {
 	// Linked is true if there is a link; without one the rest is empty.
 	Linked bool
 	// Trust, Since, Taken and Why are the fields of the snapshot.
-	Trust link.Trust
+	Trust slurmcache.Trust
 	Since time.Time
 	Taken time.Time
 	Why   string

@@ -18,8 +18,8 @@ import (
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -27,7 +27,7 @@ import (
 type Gatherer struct {
 	// Reader is the manager's cache. What it has is only read.
 	Reader client.Reader
-	Links  *link.Registry
+	Links  *slurmcache.Registry
 	// Elected is closed once this process holds the lease.
 	Elected <-chan struct{}
 	// SlurmClusters is true if the manager watches that kind.
@@ -56,7 +56,7 @@ func (g *Gatherer) Clusters(ctx context.Context) ([]Facts, error) {
 }
 
 // keys returns the names of all clusters. A SlurmCluster with a mistake in it may have no Controller.
-func (g *Gatherer) keys(ctx context.Context) ([]link.Key, error) {
+func (g *Gatherer) keys(ctx context.Context) ([]slurmcache.Key, error) {
 	var controllers slinkyv1beta1.ControllerList
 	if err := g.Reader.List(ctx, &controllers, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing Controllers: %w", err)
@@ -67,21 +67,21 @@ func (g *Gatherer) keys(ctx context.Context) ([]link.Key, error) {
 			return nil, fmt.Errorf("listing SlurmClusters: %w", err)
 		}
 	}
-	var keys []link.Key
+	var keys []slurmcache.Key
 	for i := range controllers.Items {
-		keys = append(keys, link.Key{Namespace: controllers.Items[i].Namespace, Name: controllers.Items[i].Name})
+		keys = append(keys, slurmcache.Key{Namespace: controllers.Items[i].Namespace, Name: controllers.Items[i].Name})
 	}
 	for i := range clusters.Items {
-		keys = append(keys, link.Key{Namespace: clusters.Items[i].Namespace, Name: clusters.Items[i].Name})
+		keys = append(keys, slurmcache.Key{Namespace: clusters.Items[i].Namespace, Name: clusters.Items[i].Name})
 	}
-	slices.SortFunc(keys, func(a, b link.Key) int {
+	slices.SortFunc(keys, func(a, b slurmcache.Key) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return slices.Compact(keys), nil
 }
 
 // Cluster are the facts of a cluster, and whether it exists.
-func (g *Gatherer) Cluster(ctx context.Context, key link.Key) (f Facts, found bool, err error) {
+func (g *Gatherer) Cluster(ctx context.Context, key slurmcache.Key) (f Facts, found bool, err error) {
 	f = Facts{Now: g.Now(), Cluster: key, Waiting: true}
 	select {
 	case <-g.Elected:
@@ -104,7 +104,7 @@ func (g *Gatherer) Cluster(ctx context.Context, key link.Key) (f Facts, found bo
 	for _, n := range f.NodeSets {
 		f.Objects = append(f.Objects, Object{Kind: "NodeSet", Name: n.Name, Conditions: n.Status.Conditions})
 	}
-	snapshot := &link.Snapshot{}
+	snapshot := &slurmcache.Snapshot{}
 	if l, ok := g.Links.Get(key); ok {
 		snapshot = l.Snapshot()
 		f.Slurm = Slurm{
@@ -118,16 +118,16 @@ func (g *Gatherer) Cluster(ctx context.Context, key link.Key) (f Facts, found bo
 }
 
 // Jobs asks Slurm for the jobs of a cluster. Without a link it does not ask: there are none.
-func (g *Gatherer) Jobs(ctx context.Context, key link.Key) (link.JobRecords, error) {
+func (g *Gatherer) Jobs(ctx context.Context, key slurmcache.Key) (slurmcache.JobRecords, error) {
 	l, ok := g.Links.Get(key)
 	if !ok {
-		return link.JobRecords{}, nil
+		return slurmcache.JobRecords{}, nil
 	}
 	return l.CollectJobs(ctx)
 }
 
 // partitions counts the nodes of each partition.
-func partitions(snapshot *link.Snapshot) map[string]int {
+func partitions(snapshot *slurmcache.Snapshot) map[string]int {
 	out := map[string]int{}
 	for n := range snapshot.Nodes() {
 		for _, name := range n.Partitions {
@@ -138,7 +138,7 @@ func partitions(snapshot *link.Snapshot) map[string]int {
 }
 
 // objects returns the SlurmCluster and the Controller of that name, as far as they exist.
-func (g *Gatherer) objects(ctx context.Context, key link.Key) (out []Object, err error) {
+func (g *Gatherer) objects(ctx context.Context, key slurmcache.Key) (out []Object, err error) {
 	name := client.ObjectKey{Namespace: key.Namespace, Name: key.Name}
 	if g.SlurmClusters {
 		var cluster nebiusv1.SlurmCluster
@@ -160,7 +160,7 @@ func (g *Gatherer) objects(ctx context.Context, key link.Key) (out []Object, err
 }
 
 // nodes returns the workers of a cluster, and the nodes of its Slurm that are not workers.
-func (g *Gatherer) nodes(ctx context.Context, key link.Key, snapshot *link.Snapshot) ([]Node, error) {
+func (g *Gatherer) nodes(ctx context.Context, key slurmcache.Key, snapshot *slurmcache.Snapshot) ([]Node, error) {
 	var pods corev1.PodList
 	err := g.Reader.List(ctx, &pods, client.InNamespace(key.Namespace), client.MatchingLabels{slinkyv1beta1.LabelCluster: key.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -189,11 +189,11 @@ func (g *Gatherer) nodes(ctx context.Context, key link.Key, snapshot *link.Snaps
 }
 
 // seenBySlurm adds Slurm's last answer to a node, however old that is.
-func seenBySlurm(n Node, snapshot *link.Snapshot) Node {
+func seenBySlurm(n Node, snapshot *slurmcache.Snapshot) Node {
 	found, exists := snapshot.Node(n.Name)
 	n.Registered = exists
 	if found != nil {
-		n.State, n.Reason = node.Parse(found.State), link.ReasonOf(found)
+		n.State, n.Reason = node.Parse(found.State), slurmcache.ReasonOf(found)
 	}
 	return n
 }

@@ -17,8 +17,8 @@ import (
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
 )
 
@@ -40,7 +40,7 @@ func objects(t *testing.T) []client.Object {
 	}
 }
 
-func gatherer(t *testing.T, links *link.Registry) *Gatherer {
+func gatherer(t *testing.T, links *slurmcache.Registry) *Gatherer {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, slinkyv1beta1.AddToScheme, nebiusv1.AddToScheme} {
@@ -55,7 +55,7 @@ func gatherer(t *testing.T, links *link.Registry) *Gatherer {
 }
 
 func TestWhatIsGatheredWithoutALink(t *testing.T) {
-	links := link.NewRegistry(link.Options{})
+	links := slurmcache.NewRegistry(slurmcache.Options{})
 	defer links.Close()
 	f, found, err := gatherer(t, links).Cluster(t.Context(), demo())
 	if err != nil || !found {
@@ -80,7 +80,7 @@ func TestWhatIsGatheredWithoutALink(t *testing.T) {
 }
 
 func TestWhichClustersThereAre(t *testing.T) {
-	links := link.NewRegistry(link.Options{})
+	links := slurmcache.NewRegistry(slurmcache.Options{})
 	defer links.Close()
 	g := gatherer(t, links)
 	all, err := g.Clusters(t.Context())
@@ -94,11 +94,11 @@ func TestWhichClustersThereAre(t *testing.T) {
 	if diff := cmp.Diff([]string{"elsewhere/demo", "slurm/broken", "slurm/demo"}, got); diff != "" {
 		t.Errorf("a SlurmCluster without a Controller is one, too:\n%s", diff)
 	}
-	if _, found, err := g.Cluster(t.Context(), link.Key{Namespace: "slurm", Name: "nothing"}); found || err != nil {
+	if _, found, err := g.Cluster(t.Context(), slurmcache.Key{Namespace: "slurm", Name: "nothing"}); found || err != nil {
 		t.Errorf("a cluster that is not there: %t, %v", found, err)
 	}
 	g.SlurmClusters, g.Elected = false, make(chan struct{})
-	if _, found, err := g.Cluster(t.Context(), link.Key{Namespace: "slurm", Name: "broken"}); found || err != nil {
+	if _, found, err := g.Cluster(t.Context(), slurmcache.Key{Namespace: "slurm", Name: "broken"}); found || err != nil {
 		t.Errorf("without SlurmClusters: %t, %v", found, err)
 	}
 	if f, _, err := g.Cluster(t.Context(), demo()); err != nil || !f.Waiting {
@@ -107,11 +107,11 @@ func TestWhichClustersThereAre(t *testing.T) {
 }
 
 func TestNothingIsMadeUpOfASnapshot(t *testing.T) {
-	links := link.NewRegistry(link.Options{})
+	links := slurmcache.NewRegistry(slurmcache.Options{})
 	defer links.Close()
 	g := gatherer(t, links)
-	for trust, want := range map[link.Trust]node.Answer{link.Fresh: node.No, link.Stale: node.Unknown, link.Suspect: node.Unknown} {
-		nodes, err := g.nodes(t.Context(), demo(), link.NewSnapshot(noon(), trust))
+	for trust, want := range map[slurmcache.Trust]node.Answer{slurmcache.Fresh: node.No, slurmcache.Stale: node.Unknown, slurmcache.Suspect: node.Unknown} {
+		nodes, err := g.nodes(t.Context(), demo(), slurmcache.NewSnapshot(noon(), trust))
 		if err != nil || len(nodes) != 2 || nodes[0].Registered != want {
 			t.Errorf("in a %s snapshot without nodes they are %v: %v", trust, nodes, err)
 		}

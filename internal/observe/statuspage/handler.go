@@ -13,7 +13,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // policy lets a page load its own stylesheet, script and updates, and nothing else. No other page may contain it.
@@ -46,9 +46,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case len(path) == 1 && path[0] == "script.js":
 		serveFile(w, r, "script.js", "text/javascript; charset=utf-8")
 	case len(path) == 2:
-		s.serveCluster(w, r, link.Key{Namespace: path[0], Name: path[1]})
+		s.serveCluster(w, r, slurmcache.Key{Namespace: path[0], Name: path[1]})
 	case len(path) == 3 && path[2] == "events":
-		s.serveEvents(w, r, link.Key{Namespace: path[0], Name: path[1]})
+		s.serveEvents(w, r, slurmcache.Key{Namespace: path[0], Name: path[1]})
 	default:
 		http.NotFound(w, r)
 	}
@@ -77,7 +77,7 @@ func (s *Server) serveClusters(w http.ResponseWriter, r *http.Request) {
 	send(w, r, "text/html; charset=utf-8", page.Bytes())
 }
 
-func (s *Server) serveCluster(w http.ResponseWriter, r *http.Request, key link.Key) {
+func (s *Server) serveCluster(w http.ResponseWriter, r *http.Request, key slurmcache.Key) {
 	b, ok := s.board(w, r, key)
 	if !ok {
 		return
@@ -97,7 +97,7 @@ func (s *Server) serveCluster(w http.ResponseWriter, r *http.Request, key link.K
 }
 
 // board is the page of a cluster as it is now. Without one it answers why, and the answer is over.
-func (s *Server) board(w http.ResponseWriter, r *http.Request, key link.Key) (b *board, ok bool) {
+func (s *Server) board(w http.ResponseWriter, r *http.Request, key slurmcache.Key) (b *board, ok bool) {
 	b, err := s.refresh(r.Context(), key, s.limits.update)
 	switch {
 	case err != nil:

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 )
@@ -19,13 +19,13 @@ import (
 func TestAChangeInSlurmIsShown(t *testing.T) {
 	slurm := fake.New(fake.Options{})
 	slurm.Register(fake.Node{Name: "cpu-0"}, fake.Node{Name: "stranger"})
-	links := link.NewRegistry(link.Options{Interval: 20 * time.Millisecond, Transport: slurm.Transport()})
+	links := slurmcache.NewRegistry(slurmcache.Options{Interval: 20 * time.Millisecond, Transport: slurm.Transport()})
 	defer links.Close()
 	issuer, err := token.NewSigned([]byte(strings.Repeat("k", 32)), "slurm", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := links.Set(demo(), link.Config{Endpoint: "http://slurm:6820", Issuer: issuer}); err != nil {
+	if _, err := links.Set(demo(), slurmcache.Config{Endpoint: "http://slurm:6820", Issuer: issuer}); err != nil {
 		t.Fatal(err)
 	}
 	s := New(gatherer(t, links), links)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // Page is what the page of a cluster shows.
@@ -123,7 +123,7 @@ func head(f Facts) Head {
 	if f.Slurm.Name != "" {
 		h.Slurm = strings.TrimSpace(f.Slurm.Name + ", Slurm " + f.Slurm.Release)
 	}
-	if f.Slurm.Trust == link.Fresh {
+	if f.Slurm.Trust == slurmcache.Fresh {
 		h.Class = "good"
 	}
 	return h

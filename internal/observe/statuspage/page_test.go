@@ -12,14 +12,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/testing/golden"
 )
 
 func TestPagesAreAsTheyWere(t *testing.T) {
 	stale := example(4)
-	stale.Slurm.Trust, stale.Slurm.Taken, stale.Slurm.Why = link.Stale, noon().Add(-90*time.Second), "Slurm has not answered for 1m30s"
+	stale.Slurm.Trust, stale.Slurm.Taken, stale.Slurm.Why = slurmcache.Stale, noon().Add(-90*time.Second), "Slurm has not answered for 1m30s"
 	stale.Nodes = append(stale.Nodes, Node{Name: "login-node", Registered: node.Yes, State: node.Parse([]string{"IDLE"})})
 	waiting := Facts{Now: noon(), Cluster: demo(), Waiting: true, Objects: []Object{{Kind: "Controller", Name: "demo"}}}
 	dry := example(1)
@@ -34,7 +34,7 @@ func TestPagesAreAsTheyWere(t *testing.T) {
 }
 
 func TestThePageOfAllClustersIsAsItWas(t *testing.T) {
-	other := Facts{Now: noon(), Cluster: link.Key{Namespace: "slurm", Name: "other"}}
+	other := Facts{Now: noon(), Cluster: slurmcache.Key{Namespace: "slurm", Name: "other"}}
 	for name, all := range map[string][]Facts{"clusters": {example(20), other}, "no-clusters": nil} {
 		var out strings.Builder
 		if err := newTemplates().writeClusters(&out, NewClusters(all)); err != nil {

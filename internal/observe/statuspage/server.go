@@ -12,7 +12,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // Root is the path of the page of all clusters; all others are below.
@@ -44,15 +44,15 @@ type Source interface {
 	// Clusters are the facts of all clusters, by namespace and name.
 	Clusters(ctx context.Context) ([]Facts, error)
 	// Cluster are the facts of a cluster, and whether it exists.
-	Cluster(ctx context.Context, key link.Key) (f Facts, found bool, err error)
+	Cluster(ctx context.Context, key slurmcache.Key) (f Facts, found bool, err error)
 	// Jobs asks Slurm for the jobs of a cluster, and returns what is known afterwards, also when Slurm does not answer.
-	Jobs(ctx context.Context, key link.Key) (link.JobRecords, error)
+	Jobs(ctx context.Context, key slurmcache.Key) (slurmcache.JobRecords, error)
 }
 
 // Server serves the pages. It is an http.Handler, and a Runnable of a manager: updates are sent while it runs.
 type Server struct {
 	source    Source
-	links     *link.Registry
+	links     *slurmcache.Registry
 	templates templates
 	limits    limits
 	// epoch distinguishes the versions of this process from those of others.
@@ -66,7 +66,7 @@ type Server struct {
 
 	mu     sync.Mutex
 	closed bool
-	boards map[link.Key]*board
+	boards map[slurmcache.Key]*board
 	made   int
 	open   int
 	ended  sync.WaitGroup
@@ -79,14 +79,14 @@ type limits struct {
 }
 
 // New returns a server of what the source gathers, which follows the changes of the links.
-func New(source Source, links *link.Registry) *Server {
+func New(source Source, links *slurmcache.Registry) *Server {
 	return &Server{
 		source: source, links: links, templates: newTemplates(), epoch: strconv.FormatInt(time.Now().UnixNano(), 36),
 		limits: limits{
 			update: updateInterval, age: ageInterval, alive: aliveInterval, write: writeTimeout, stream: maxStreamTime, unused: unusedTimeout, queue: queueInterval,
 			streams: maxStreams,
 		},
-		changed: make(chan struct{}, 1), entered: make(chan struct{}, 1), done: make(chan struct{}), boards: map[link.Key]*board{},
+		changed: make(chan struct{}, 1), entered: make(chan struct{}, 1), done: make(chan struct{}), boards: map[slurmcache.Key]*board{},
 	}
 }
 
@@ -144,7 +144,7 @@ func (s *Server) close() {
 
 // refreshWatched renders the pages that are looked at, and forgets the others.
 func (s *Server) refreshWatched(ctx context.Context) {
-	var watched []link.Key
+	var watched []slurmcache.Key
 	s.mu.Lock()
 	for key, b := range s.boards {
 		switch {
@@ -163,7 +163,7 @@ func (s *Server) refreshWatched(ctx context.Context) {
 }
 
 // refresh renders the page of a cluster, unless that was done within maxAge. The board is nil if there is no such cluster.
-func (s *Server) refresh(ctx context.Context, key link.Key, maxAge time.Duration) (*board, error) {
+func (s *Server) refresh(ctx context.Context, key slurmcache.Key, maxAge time.Duration) (*board, error) {
 	s.mu.Lock()
 	b, known := s.boards[key]
 	if known {
@@ -200,7 +200,7 @@ func (s *Server) refresh(ctx context.Context, key link.Key, maxAge time.Duration
 }
 
 // remember keeps a board, unless another one has just been made.
-func (s *Server) remember(key link.Key, b *board) *board {
+func (s *Server) remember(key slurmcache.Key, b *board) *board {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if other, ok := s.boards[key]; ok {
@@ -212,7 +212,7 @@ func (s *Server) remember(key link.Key, b *board) *board {
 }
 
 // forget drops the board of a cluster that is gone. The caller holds the board's lock.
-func (s *Server) forget(key link.Key, b *board) {
+func (s *Server) forget(key slurmcache.Key, b *board) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.boards[key] == b {

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // chunkNodes is the number of nodes that are updated together: a change of one node sends so many to the browser.
@@ -54,7 +54,7 @@ func sets(f Facts) []Set {
 	for _, n := range f.Nodes {
 		nodes[n.NodeSet] = append(nodes[n.NodeSet], n)
 	}
-	old := f.Slurm.Linked && f.Slurm.Trust != link.Fresh
+	old := f.Slurm.Linked && f.Slurm.Trust != slurmcache.Fresh
 	var out []Set
 	for _, n := range f.NodeSets {
 		set := grid(nodes[n.Name], old)

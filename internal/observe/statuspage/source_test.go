@@ -10,22 +10,22 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // memory is a source that a test changes.
 type memory struct {
 	mu       sync.Mutex
-	clusters map[link.Key]Facts
+	clusters map[slurmcache.Key]Facts
 	err      error
 	// jobs and jobsErr are Slurm's answer about jobs, and asked is how often it was asked.
-	jobs    link.JobRecords
+	jobs    slurmcache.JobRecords
 	jobsErr error
 	asked   int
 }
 
 func newMemory(all ...Facts) *memory {
-	m := &memory{clusters: map[link.Key]Facts{}}
+	m := &memory{clusters: map[slurmcache.Key]Facts{}}
 	for _, f := range all {
 		m.clusters[f.Cluster] = f
 	}
@@ -44,7 +44,7 @@ func (m *memory) Clusters(context.Context) ([]Facts, error) {
 }
 
 // Cluster implements Source.
-func (m *memory) Cluster(_ context.Context, key link.Key) (Facts, bool, error) {
+func (m *memory) Cluster(_ context.Context, key slurmcache.Key) (Facts, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f, ok := m.clusters[key]
@@ -52,7 +52,7 @@ func (m *memory) Cluster(_ context.Context, key link.Key) (Facts, bool, error) {
 }
 
 // Jobs implements Source.
-func (m *memory) Jobs(context.Context, link.Key) (link.JobRecords, error) {
+func (m *memory) Jobs(context.Context, slurmcache.Key) (slurmcache.JobRecords, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.asked++
@@ -72,7 +72,7 @@ func (m *memory) edit(change func(f *Facts)) {
 // serve runs a server of the source until the test ends. A test may change its limits before.
 func serve(t *testing.T, source Source, change func(s *Server)) (s *Server, url string) {
 	t.Helper()
-	links := link.NewRegistry(link.Options{})
+	links := slurmcache.NewRegistry(slurmcache.Options{})
 	s = New(source, links)
 	if change != nil {
 		change(s)

@@ -10,12 +10,12 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // serveEvents sends what changes on the page of a cluster. The browser sends which version it has: the one that it loaded, or the last
 // one that it was sent before the connection was interrupted.
-func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request, key link.Key) {
+func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request, key slurmcache.Key) {
 	b, ok := s.board(w, r, key)
 	if !ok {
 		return

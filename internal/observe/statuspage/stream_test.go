@@ -21,8 +21,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // patience is how long tests wait for what has to happen.
@@ -255,7 +255,7 @@ func TestAStreamEnds(t *testing.T) {
 }
 
 func TestAllStreamsEndWithTheManager(t *testing.T) {
-	links := link.NewRegistry(link.Options{})
+	links := slurmcache.NewRegistry(slurmcache.Options{})
 	defer links.Close()
 	s := New(newMemory(example(20)), links)
 	listener := newListener(t, s)

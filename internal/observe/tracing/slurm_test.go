@@ -14,13 +14,13 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 )
 
 // traced runs a link to a Slurm of two nodes with traces, or without, until the test ends.
-func traced(t *testing.T, traces link.Trace) (*link.Link, *fake.Slurm) {
+func traced(t *testing.T, traces slurmcache.Trace) (*slurmcache.Cache, *fake.Slurm) {
 	t.Helper()
 	key := []byte("the-key-of-the-cluster-of-32-bytes")
 	slurm := fake.New(fake.Options{Key: key})
@@ -29,8 +29,8 @@ func traced(t *testing.T, traces link.Trace) (*link.Link, *fake.Slurm) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := link.New(link.Key{Namespace: "slurm", Name: "demo"}, link.Config{Endpoint: "http://slurm:6820", Issuer: issuer},
-		link.Options{Transport: slurm.Transport(), Interval: 10 * time.Millisecond, Window: 300 * time.Millisecond, Trace: traces})
+	l, err := slurmcache.New(slurmcache.Key{Namespace: "slurm", Name: "demo"}, slurmcache.Config{Endpoint: "http://slurm:6820", Issuer: issuer},
+		slurmcache.Options{Transport: slurm.Transport(), Interval: 10 * time.Millisecond, Window: 300 * time.Millisecond, Trace: traces})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ import (
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
 	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
@@ -119,7 +119,7 @@ func TestACheckOfSlurmJobsRunsOnEachWorker(t *testing.T) {
 	o, nodes := startSlurm(t)
 	slurmCheck(o, "gpu", "suspend: false, "+onEachWorker+", "+drains)
 	ids := jobsOf(t, o, "gpu-initial-run", 2)
-	if got := submissions(o); !slices.Equal(got, []string{"gpu on " + nodes[0] + " by " + link.ChecksUser, "gpu on " + nodes[1] + " by " + link.ChecksUser}) {
+	if got := submissions(o); !slices.Equal(got, []string{"gpu on " + nodes[0] + " by " + slurmcache.ChecksUser, "gpu on " + nodes[1] + " by " + slurmcache.ChecksUser}) {
 		t.Errorf("submitted are %v", got)
 	}
 	expectRun(t, o, "gpu", nebiusv1alpha1.SlurmRunInProgress, func(s *nebiusv1alpha1.SlurmJobsStatus) bool {
@@ -231,7 +231,7 @@ func TestNothingIsSubmittedTwiceAfterARestart(t *testing.T) {
 	ids := jobsOf(t, o, "mine", 2)
 	got := submissions(o)
 	slices.Sort(got)
-	if want := []string{"gpu on " + nodes[0] + " by " + link.ChecksUser, "gpu on " + nodes[1] + " by " + link.ChecksUser}; !slices.Equal(got, want) {
+	if want := []string{"gpu on " + nodes[0] + " by " + slurmcache.ChecksUser, "gpu on " + nodes[1] + " by " + slurmcache.ChecksUser}; !slices.Equal(got, want) {
 		t.Errorf("submitted are %v", got)
 	}
 	// The operator is away while a job ends.

@@ -19,7 +19,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
 	"github.com/coxswain-hpc/coxswain/internal/health"
 	"github.com/coxswain-hpc/coxswain/internal/health/budget"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -47,9 +47,9 @@ var errSilent = errors.New("slurmrestd does not answer")
 
 // drain drains the node of a failed job, unless the disruption budget of its NodeSet is on. Only this function takes nodes out of service for checks of
 // Slurm jobs. A node that the disruption budget holds back is drained when another run finds it broken and others are back.
-func (r *reconciler) drain(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, job types.UID, n activecheckplan.NodeReaction) error {
+func (r *reconciler) drain(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *slurmcache.Cache, job types.UID, n activecheckplan.NodeReaction) error {
 	snapshot := l.Snapshot()
-	if snapshot.Trust != link.Fresh {
+	if snapshot.Trust != slurmcache.Fresh {
 		return errSilent
 	}
 	set, workers, err := r.workersBeside(ctx, check, n.Node)
@@ -104,7 +104,7 @@ func (r *reconciler) workers(ctx context.Context, check *nebiusv1alpha1.ActiveCh
 }
 
 // shownAs returns Slurm nodes as Slurm shows them.
-func shownAs(snapshot *link.Snapshot, names []string) (out []budget.Worker) {
+func shownAs(snapshot *slurmcache.Snapshot, names []string) (out []budget.Worker) {
 	for _, name := range names {
 		out = append(out, budget.Worker{Node: name, State: snapshot.State(name), Reason: snapshot.Reason(name)})
 	}
@@ -113,7 +113,7 @@ func shownAs(snapshot *link.Snapshot, names []string) (out []budget.Worker) {
 
 // wanted returns the workers of a NodeSet that a run has found broken, without those that Slurm shows drained by now: a person may take
 // these back.
-func wanted(snapshot *link.Snapshot, workers, failed []string) (out []string) {
+func wanted(snapshot *slurmcache.Snapshot, workers, failed []string) (out []string) {
 	for _, w := range shownAs(snapshot, workers) {
 		if slices.Contains(failed, w.Node) && !health.OutForCheck(w.State, w.Reason) {
 			out = append(out, w.Node)

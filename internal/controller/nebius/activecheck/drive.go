@@ -23,8 +23,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	slurmrest "github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // fieldManager owns the annotations of Jobs that stand for runs of Slurm jobs.
@@ -42,7 +42,7 @@ func (r *reconciler) drive(ctx context.Context, check *nebiusv1alpha1.ActiveChec
 }
 
 // step does what is next for a run. What is noted on the Job wakes the check again.
-func (r *reconciler) step(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, run activecheckplan.RunPlan) error {
+func (r *reconciler) step(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *slurmcache.Cache, run activecheckplan.RunPlan) error {
 	switch run.Step {
 	case activecheckplan.StepBegin:
 		if wrote, err := r.status(ctx, check, run.Job, run.Record); err != nil || !wrote {
@@ -68,7 +68,7 @@ const (
 )
 
 // submit submits the jobs of a run, and notes their numbers once all are submitted.
-func (r *reconciler) submit(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, run activecheckplan.RunPlan) error {
+func (r *reconciler) submit(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *slurmcache.Cache, run activecheckplan.RunPlan) error {
 	key := client.ObjectKeyFromObject(check)
 	known, _ := r.memory.get(key, run.Job.UID)
 	limited, cancel := context.WithTimeout(ctx, min(submitTimeout, activecheckplan.LastSubmission(run.Job).Sub(r.Clock.Now())))
@@ -115,7 +115,7 @@ func (r *reconciler) submitted(ctx context.Context, check *nebiusv1alpha1.Active
 
 // follow reacts to the jobs of a run that have ended, and notes that. If the operator stops in between, it reacts once more, which changes
 // nothing: a node that drains keeps its reason, and a reservation that is there stays.
-func (r *reconciler) follow(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, run activecheckplan.RunPlan) error {
+func (r *reconciler) follow(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *slurmcache.Cache, run activecheckplan.RunPlan) error {
 	limited, cancel := context.WithTimeout(ctx, reactTimeout)
 	defer cancel()
 	var errs []error
@@ -133,7 +133,7 @@ func (r *reconciler) follow(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 }
 
 // react reacts to the end of one job.
-func (r *reconciler) react(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *link.Link, job types.UID, c activecheckplan.Conclusion) error {
+func (r *reconciler) react(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, l *slurmcache.Cache, job types.UID, c activecheckplan.Conclusion) error {
 	var did []string
 	left := c.Left
 	for _, n := range c.Reactions {
@@ -141,7 +141,7 @@ func (r *reconciler) react(ctx context.Context, check *nebiusv1alpha1.ActiveChec
 			switch err := r.drain(ctx, check, l, job, n); {
 			case isOverBudget(err):
 				left = append(left, err.Error())
-			case errors.Is(err, link.ErrHeld):
+			case errors.Is(err, slurmcache.ErrHeld):
 				left = append(left, "somebody else has drained node "+n.Node)
 			case errors.Is(err, slurmrest.Absent):
 				left = append(left, "node "+n.Node+" does not exist any more")
@@ -179,7 +179,7 @@ func (r *reconciler) react(ctx context.Context, check *nebiusv1alpha1.ActiveChec
 const reservationTime = 365 * 24 * time.Hour
 
 // reserve makes and deletes the reservations of a node. One that is there stays as it is.
-func (r *reconciler) reserve(ctx context.Context, l *link.Link, n activecheckplan.NodeReaction) (did, left []string, err error) {
+func (r *reconciler) reserve(ctx context.Context, l *slurmcache.Cache, n activecheckplan.NodeReaction) (did, left []string, err error) {
 	if n.AddReservation == "" && n.RemoveReservation == "" {
 		return nil, nil, nil
 	}
@@ -208,7 +208,7 @@ func (r *reconciler) reserve(ctx context.Context, l *link.Link, n activecheckpla
 		do(name, "made", func() error {
 			return l.PutReservation(ctx, slurmrest.Reservation{
 				Name: name, Start: start, End: start.Add(reservationTime), Nodes: hostlist.Compress([]string{n.Node}),
-				Flags: []string{"IGNORE_JOBS"}, Users: []string{link.ChecksUser},
+				Flags: []string{"IGNORE_JOBS"}, Users: []string{slurmcache.ChecksUser},
 			})
 		})
 	}

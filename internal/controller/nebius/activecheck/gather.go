@@ -20,7 +20,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // facts are what is known about an ActiveCheck.
@@ -29,7 +29,7 @@ type facts struct {
 	// problems are what the spec refers to and is missing.
 	problems problem.List
 	// link leads to the cluster's Slurm; nil if there is none, and for a check of type k8sJob.
-	link *link.Link
+	link *slurmcache.Cache
 	// runs are the runs of Slurm jobs that are not over.
 	runs []activecheckplan.RunInput
 }

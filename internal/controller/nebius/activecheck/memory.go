@@ -11,7 +11,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile/perkey"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // memory is what this process knows about runs whose Slurm jobs are being submitted. A process that does not know a run searches Slurm for
@@ -31,7 +31,7 @@ type origin struct {
 	// check is the UID of the check, since another one may get its name.
 	check types.UID
 	// cluster is the Slurm cluster of its jobs.
-	cluster link.Key
+	cluster slurmcache.Key
 }
 
 // submission is what is known about the submission of one run.

@@ -19,18 +19,18 @@ import (
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	slurmrest "github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // runs returns the runs of a check that are not over, with what Slurm reports of their jobs. From then on it follows these jobs and no
 // others.
-func (r *reconciler) runs(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, jobs []batchv1.Job) (*link.Link, []activecheckplan.RunInput, error) {
+func (r *reconciler) runs(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, jobs []batchv1.Job) (*slurmcache.Cache, []activecheckplan.RunInput, error) {
 	key := client.ObjectKeyFromObject(check)
 	var out []activecheckplan.RunInput
 	there := map[types.UID]bool{}
-	from := origin{check: check.UID, cluster: link.Key{Namespace: check.Namespace, Name: check.Spec.SlurmClusterRefName}}
+	from := origin{check: check.UID, cluster: slurmcache.Key{Namespace: check.Namespace, Name: check.Spec.SlurmClusterRefName}}
 	if !r.memory.enter(key, from) {
 		r.forget(key)
 		r.memory.enter(key, from)
@@ -69,9 +69,9 @@ func open(job *batchv1.Job) (out []int64) {
 }
 
 // readSnapshot adds to a run what Slurm reports.
-func (r *reconciler) readSnapshot(ctx context.Context, check types.NamespacedName, l *link.Link, f *activecheckplan.RunInput) error {
+func (r *reconciler) readSnapshot(ctx context.Context, check types.NamespacedName, l *slurmcache.Cache, f *activecheckplan.RunInput) error {
 	snapshot := l.Snapshot()
-	if snapshot.Trust != link.Fresh {
+	if snapshot.Trust != slurmcache.Fresh {
 		return nil
 	}
 	f.Reachable = true
@@ -101,7 +101,7 @@ func (r *reconciler) readSnapshot(ctx context.Context, check types.NamespacedNam
 }
 
 // listed returns Slurm's nodes. A cluster may have thousands, so they are copied only where a decision needs them.
-func listed(snapshot *link.Snapshot) (out []slurmrest.Node) {
+func listed(snapshot *slurmcache.Snapshot) (out []slurmrest.Node) {
 	for n := range snapshot.Nodes() {
 		out = append(out, *n)
 	}
@@ -109,7 +109,7 @@ func listed(snapshot *link.Snapshot) (out []slurmrest.Node) {
 }
 
 // find looks for the Slurm jobs of a run.
-func find(ctx context.Context, l *link.Link, job *batchv1.Job) (out []activecheckplan.SubmittedJob, err error) {
+func find(ctx context.Context, l *slurmcache.Cache, job *batchv1.Job) (out []activecheckplan.SubmittedJob, err error) {
 	found, err := l.CheckJobs(ctx, func(comment string) bool {
 		_, ours := activecheckplan.ReadMarker(job, comment)
 		return ours
@@ -143,7 +143,7 @@ func expand(expression string) ([]string, error) {
 }
 
 // ends adds to a run the jobs that have ended and whose end is not noted yet.
-func ends(ctx context.Context, l *link.Link, f *activecheckplan.RunInput) error {
+func ends(ctx context.Context, l *slurmcache.Cache, f *activecheckplan.RunInput) error {
 	var errs []error
 	for _, number := range open(f.Job) {
 		id := numbered(number)

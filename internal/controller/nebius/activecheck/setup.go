@@ -28,7 +28,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/health/budget"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=activechecks,verbs=list;watch
@@ -46,7 +46,7 @@ import (
 
 type reconciler struct {
 	reconcile.Base
-	links   *link.Registry
+	links   *slurmcache.Registry
 	budgets *budget.Budgets
 	memory  memory
 }
@@ -71,7 +71,7 @@ func references(c *nebiusv1alpha1.ActiveCheck) (out []string) {
 }
 
 // Setup registers the controller of ActiveChecks.
-func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, budgets *budget.Budgets) error {
+func Setup(mgr ctrl.Manager, base reconcile.Base, links *slurmcache.Registry, budgets *budget.Budgets) error {
 	r := &reconciler{Base: base, links: links, budgets: budgets}
 	return r.kind().Setup(mgr, reconcile.Watches{
 		List: &nebiusv1alpha1.ActiveCheckList{}, PodTemplates: true,
@@ -100,8 +100,8 @@ func (r *reconciler) kind() *reconcile.Kind[*nebiusv1alpha1.ActiveCheck, facts, 
 }
 
 // wake wakes the checks of Slurm jobs whose runs wait for what a link now reports.
-func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change link.Change) {
-	if change.Node != "" && change.Node != link.Followed {
+func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change slurmcache.Change) {
+	if change.Node != "" && change.Node != slurmcache.Followed {
 		return
 	}
 	for _, request := range r.requests(ctx, change.Link.Namespace, func(c *nebiusv1alpha1.ActiveCheck) bool {

@@ -30,7 +30,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 	"github.com/coxswain-hpc/coxswain/internal/testing/manifest"
@@ -43,7 +43,7 @@ type world struct {
 	client client.Client
 	events *events.FakeRecorder
 	r      *reconciler
-	link   *link.Link
+	link   *slurmcache.Cache
 }
 
 // live is a cache that has what the server has.
@@ -87,17 +87,17 @@ func simulate(t *testing.T, test func(w *world)) {
 				ownerReferences: [{apiVersion: slinky.slurm.net/v1beta1, kind: NodeSet, name: w, uid: w, controller: true}]}, spec: {hostname: `+name+`}}`))
 		}
 		w.client = serving(t, objects...)
-		links := link.NewRegistry(link.Options{Transport: w.slurm.Transport()})
+		links := slurmcache.NewRegistry(slurmcache.Options{Transport: w.slurm.Transport()})
 		defer links.Close()
 		issuer, err := token.NewSigned(key, "slurm", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		asChecks, err := token.NewSigned(key, link.ChecksUser, 0)
+		asChecks, err := token.NewSigned(key, slurmcache.ChecksUser, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w.link, err = links.Set(link.Key{Namespace: "slurm", Name: "demo"}, link.Config{Endpoint: "http://slurm:6820", Issuer: issuer, Checks: asChecks}); err != nil {
+		if w.link, err = links.Set(slurmcache.Key{Namespace: "slurm", Name: "demo"}, slurmcache.Config{Endpoint: "http://slurm:6820", Issuer: issuer, Checks: asChecks}); err != nil {
 			t.Fatal(err)
 		}
 		w.r = &reconciler{

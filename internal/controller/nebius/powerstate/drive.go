@@ -19,7 +19,7 @@ import (
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // slurmCallTimeout is how long a pass waits for Slurm.
@@ -44,7 +44,7 @@ func (r *reconciler) request(ctx context.Context, state *nebiusv1alpha1.NodeSetP
 	limited, cancel := context.WithTimeout(ctx, slurmCallTimeout)
 	defer cancel()
 	snapshot, err := l.Confirm(limited, f.names(slices.Concat(p.nodes.Up, p.nodes.Down))...)
-	if errors.Is(err, link.ErrClosed) {
+	if errors.Is(err, slurmcache.ErrClosed) {
 		return nil
 	}
 	if err != nil {
@@ -52,11 +52,11 @@ func (r *reconciler) request(ctx context.Context, state *nebiusv1alpha1.NodeSetP
 	}
 	f.hear(snapshot)
 	confirmed := decide(f).nodes
-	failures := link.Failures{}
+	failures := slurmcache.Failures{}
 	for _, change := range []struct {
 		action   string
 		ordinals []int32
-		make     func(context.Context, []string) link.Failures
+		make     func(context.Context, []string) slurmcache.Failures
 	}{
 		{"PowerUp", confirmed.Up, l.PowerUp}, {"PowerDown", confirmed.Down, l.PowerDown},
 	} {
@@ -74,7 +74,9 @@ func (r *reconciler) request(ctx context.Context, state *nebiusv1alpha1.NodeSetP
 				fmt.Sprintf("%s was changed: asked Slurm for %s of %s", activeNodesPath, change.action, list)))
 		}
 	}
-	maps.DeleteFunc(failures, func(_ string, err error) bool { return errors.Is(err, link.ErrHeld) || errors.Is(err, link.ErrClosed) })
+	maps.DeleteFunc(failures, func(_ string, err error) bool {
+		return errors.Is(err, slurmcache.ErrHeld) || errors.Is(err, slurmcache.ErrClosed)
+	})
 	return failures.Err()
 }
 

@@ -20,8 +20,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/compose"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -118,8 +118,8 @@ func reachable(controller *slinkyv1beta1.Controller) bool {
 	return meta.IsStatusConditionTrue(controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)
 }
 
-func (r *reconciler) linkOf(composed *slinkyv1beta1.NodeSet) (*link.Link, bool) {
-	return r.links.Get(link.Key{Namespace: composed.Namespace, Name: composed.Spec.ControllerRef.Name})
+func (r *reconciler) linkOf(composed *slinkyv1beta1.NodeSet) (*slurmcache.Cache, bool) {
+	return r.links.Get(slurmcache.Key{Namespace: composed.Namespace, Name: composed.Spec.ControllerRef.Name})
 }
 
 // pods returns the pods of the workers, by ordinal.
@@ -140,8 +140,8 @@ func (r *reconciler) pods(ctx context.Context, composed *slinkyv1beta1.NodeSet) 
 }
 
 // hear takes what Slurm reports of all nodes that the NodeSet may have, and of those that spec.activeNodes names.
-func (f *facts) hear(snapshot *link.Snapshot) {
-	f.asked = snapshot.Trust == link.Fresh
+func (f *facts) hear(snapshot *slurmcache.Snapshot) {
+	f.asked = snapshot.Trust == slurmcache.Fresh
 	f.nodes = map[int32]slurmNode{}
 	if !f.asked {
 		return
@@ -150,7 +150,7 @@ func (f *facts) hear(snapshot *link.Snapshot) {
 		n := slurmNode{name: cmp.Or(f.pods[ordinal].node, f.composed.Hostname(int(ordinal)))}
 		if found, _ := snapshot.Node(n.name); found != nil {
 			n.known, n.state = true, snapshot.State(n.name)
-			n.held = node.HeldBy(n.state, link.ReasonOf(found)) == node.SomebodyElse
+			n.held = node.HeldBy(n.state, slurmcache.ReasonOf(found)) == node.SomebodyElse
 		}
 		f.nodes[ordinal] = n
 	}

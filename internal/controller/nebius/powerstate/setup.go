@@ -26,7 +26,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/powerstate/powerrequest"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=nodesetpowerstates,verbs=get;list;watch;patch
@@ -42,11 +42,11 @@ const changesWindow = 500 * time.Millisecond
 
 type reconciler struct {
 	reconcile.Base
-	links *link.Registry
+	links *slurmcache.Registry
 }
 
 // Setup registers the controller of NodeSetPowerStates.
-func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry) error {
+func Setup(mgr ctrl.Manager, base reconcile.Base, links *slurmcache.Registry) error {
 	r := &reconciler{Base: base, links: links}
 	return r.kind().Setup(mgr, reconcile.Watches{Other: func(b *builder.Builder) {
 		b.Watches(&nebiusv1alpha1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(reconcile.SameName), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
@@ -105,8 +105,8 @@ func (r *reconciler) inNamespace(ctx context.Context, o client.Object) []ctrl.Re
 }
 
 // wake puts the NodeSetPowerStates on the queue that a change in Slurm may concern.
-func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change link.Change) {
-	if change.Node == link.Slurmctld {
+func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change slurmcache.Change) {
+	if change.Node == slurmcache.Slurmctld {
 		return
 	}
 	set, _, isWorker := powerrequest.Worker(change.Node)

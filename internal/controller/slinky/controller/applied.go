@@ -17,8 +17,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
 	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/need"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // slurmctlds is what is known about the slurmctlds of a Controller.
@@ -26,7 +26,7 @@ type slurmctlds struct {
 	pods []corev1.Pod
 	// linked reports whether slurmctld can be asked, through a RestApi; daemons is what it answered.
 	linked  bool
-	daemons link.Daemons
+	daemons slurmcache.Daemons
 	// needs are the jobs that need partitions which are to go.
 	needs need.Answer
 }

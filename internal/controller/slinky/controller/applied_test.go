@@ -12,7 +12,7 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 func ended(message string) corev1.ContainerState {
@@ -32,7 +32,9 @@ func aPod(digest string, change func(*corev1.Pod)) corev1.Pod {
 
 func TestConfigApplied(t *testing.T) {
 	const stamp = "coxswain_config="
-	daemons := func(parameters ...string) link.Daemons { return link.Daemons{Loaded: true, Parameters: parameters} }
+	daemons := func(parameters ...string) slurmcache.Daemons {
+		return slurmcache.Daemons{Loaded: true, Parameters: parameters}
+	}
 	tests := []struct {
 		name       string
 		external   bool
@@ -53,11 +55,11 @@ func TestConfigApplied(t *testing.T) {
 			want: "Unknown ConfigUnknown: there is no RestApi, so it is not known whether slurmctld has loaded d2"},
 		{name: "without an answer, it is not known whether a pod has loaded what it is told while it runs", inPlace: true, slurmctlds: slurmctlds{pods: []corev1.Pod{aPod("d2", nil)}},
 			want: "Unknown ConfigUnknown: there is no RestApi, so it is not known whether slurmctld has loaded d2"},
-		{name: "an answer that does not come is Unknown", inPlace: true, slurmctlds: slurmctlds{linked: true, daemons: link.Daemons{Why: "no slurmctld answers"}},
+		{name: "an answer that does not come is Unknown", inPlace: true, slurmctlds: slurmctlds{linked: true, daemons: slurmcache.Daemons{Why: "no slurmctld answers"}},
 			want: "Unknown ConfigUnknown: no slurmctld answers, so whether it has loaded d2 is not known"},
-		{name: "an answer that does not come leaves what was said before of the same configuration", inPlace: true, slurmctlds: slurmctlds{linked: true, daemons: link.Daemons{Why: "no slurmctld answers"}},
+		{name: "an answer that does not come leaves what was said before of the same configuration", inPlace: true, slurmctlds: slurmctlds{linked: true, daemons: slurmcache.Daemons{Why: "no slurmctld answers"}},
 			before: "slurmctld has loaded d2", want: "True ConfigLoaded: slurmctld has loaded d2"},
-		{name: "what was said before of another configuration says nothing", inPlace: true, slurmctlds: slurmctlds{linked: true, daemons: link.Daemons{Why: "no slurmctld answers"}},
+		{name: "what was said before of another configuration says nothing", inPlace: true, slurmctlds: slurmctlds{linked: true, daemons: slurmcache.Daemons{Why: "no slurmctld answers"}},
 			before: "slurmctld has loaded d1", want: "Unknown ConfigUnknown: no slurmctld answers, so whether it has loaded d2 is not known"},
 		{name: "a mistake keeps the configuration from slurmctld", problems: problem.List{problem.Errorf("spec.extraConf", slinkyv1beta1.ReasonInvalidConfiguration, "line 1: bad")},
 			slurmctlds: slurmctlds{linked: true, daemons: daemons(stamp + "d2")},

@@ -14,7 +14,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
 	"github.com/coxswain-hpc/coxswain/internal/render"
 	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -44,7 +44,7 @@ import (
 
 type reconciler struct {
 	reconcile.Base
-	links *link.Registry
+	links *slurmcache.Registry
 	// definitions has the CRD of ServiceMonitors.
 	definitions kube.Definitions
 	// configs are the files of the ConfigMaps as they were last, by the UIDs of their Controllers, see remember.
@@ -57,7 +57,7 @@ func Index(ctx context.Context, mgr ctrl.Manager) error {
 }
 
 // Setup registers the controller of Controllers. definitions has the CRD of ServiceMonitors, if there is one.
-func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, definitions kube.Definitions) error {
+func Setup(mgr ctrl.Manager, base reconcile.Base, links *slurmcache.Registry, definitions kube.Definitions) error {
 	r := &reconciler{Base: base, links: links, definitions: definitions, configs: lru.New(maxRemembered)}
 	kind := &reconcile.Kind[*slinkyv1beta1.Controller, facts, *plan, observation]{
 		Base:    &r.Base,

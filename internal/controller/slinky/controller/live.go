@@ -14,8 +14,8 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // live gathers the slurm.conf that is there, or what lingered in it when it is lost, and what the next one depends on in Slurm: nodes, and
@@ -34,13 +34,13 @@ func (r *reconciler) live(ctx context.Context, c *slinkyv1beta1.Controller, set 
 		in.Live = slurmctld.ReadLingering(set)
 	}
 	in.MaxNodeCount = slurmctld.TableOfNodes(in.Live)
-	l, ok := r.links.Get(link.Key{Namespace: c.Namespace, Name: c.Name})
+	l, ok := r.links.Get(slurmcache.Key{Namespace: c.Namespace, Name: c.Name})
 	if !ok {
 		return nil
 	}
 	in.Free, in.FreeNodes = l.FreePartitions(), l.FreeNodes()
 	snapshot := l.Snapshot()
-	if snapshot.Trust != link.Fresh {
+	if snapshot.Trust != slurmcache.Fresh {
 		return nil
 	}
 	in.SlurmNodes, in.Records = snapshot.Len(), map[string]int{}

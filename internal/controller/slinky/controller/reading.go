@@ -15,7 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // absences are nodes whose records were deleted and whose workers have not registered again.
@@ -34,7 +34,7 @@ const (
 
 // absent gathers the absences. Nothing is asked while there are none.
 func (r *reconciler) absent(ctx context.Context, c *slinkyv1beta1.Controller) absences {
-	l, ok := r.links.Get(link.Key{Namespace: c.Namespace, Name: c.Name})
+	l, ok := r.links.Get(slurmcache.Key{Namespace: c.Namespace, Name: c.Name})
 	if !ok || c.Spec.External {
 		return absences{}
 	}
@@ -61,12 +61,12 @@ func (a absences) wait(c *slinkyv1beta1.Controller, digest string) error {
 // configure announces to the link what slurmctld is to read, before that is written. It returns an error when records have been deleted
 // since the absences were gathered, so that they are gathered again.
 func (r *reconciler) configure(c *slinkyv1beta1.Controller, known absences, p *plan) error {
-	l, ok := r.links.Get(link.Key{Namespace: c.Namespace, Name: c.Name})
+	l, ok := r.links.Get(slurmcache.Key{Namespace: c.Namespace, Name: c.Name})
 	if !ok {
 		return nil
 	}
 	digest, external := p.announced, c.Spec.External
-	absent := l.Configure(link.Configuration{Digest: digest, Loaded: func(d link.Daemons) bool {
+	absent := l.Configure(slurmcache.Configuration{Digest: digest, Loaded: func(d slurmcache.Daemons) bool {
 		return external || d.Loaded && slurmctld.Stamp(d.Parameters) == digest
 	}})
 	for _, name := range absent {

@@ -14,13 +14,13 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/need"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // wakeController wakes a Controller when its slurmctlds answer something else, or when their link comes or goes.
-func wakeController(_ context.Context, queue reconcile.Queue, change link.Change) {
-	if change.Node == link.Slurmctld || change.Node == "" {
+func wakeController(_ context.Context, queue reconcile.Queue, change slurmcache.Change) {
+	if change.Node == slurmcache.Slurmctld || change.Node == "" {
 		queue.Add(ctrl.Request{NamespacedName: client.ObjectKey{Namespace: change.Link.Namespace, Name: change.Link.Name}})
 	}
 }
@@ -28,7 +28,7 @@ func wakeController(_ context.Context, queue reconcile.Queue, change link.Change
 // running gathers what is known about the slurmctlds.
 func (r *reconciler) running(ctx context.Context, c *slinkyv1beta1.Controller) (slurmctlds, error) {
 	out := slurmctlds{needs: need.Answer{Unknown: "there is no RestApi, so Slurm cannot be asked"}}
-	if l, ok := r.links.Get(link.Key{Namespace: c.Namespace, Name: c.Name}); ok {
+	if l, ok := r.links.Get(slurmcache.Key{Namespace: c.Namespace, Name: c.Name}); ok {
 		out.linked, out.daemons, out.needs = true, l.Daemons(), l.LeavingJobs()
 	}
 	if c.Spec.External {
@@ -44,15 +44,15 @@ func (r *reconciler) running(ctx context.Context, c *slinkyv1beta1.Controller) (
 
 // attend has the link ask slurmctld until it has loaded the configuration, and whether partitions and nodes that linger may go.
 func (r *reconciler) attend(c *slinkyv1beta1.Controller, p *plan) {
-	l, ok := r.links.Get(link.Key{Namespace: c.Namespace, Name: c.Name})
+	l, ok := r.links.Get(slurmcache.Key{Namespace: c.Namespace, Name: c.Name})
 	if !ok {
 		return
 	}
 	l.LeavePartitions(p.waits.Partitions...)
 	l.LeaveNodes(p.waits.Nodes...)
 	digest, external := p.configDigest, c.Spec.External
-	l.Attend(link.Interest{
-		Settled: func(d link.Daemons) bool {
+	l.Attend(slurmcache.Interest{
+		Settled: func(d slurmcache.Daemons) bool {
 			return d.Release != "" && (!d.Loaded || external || slurmctld.Stamp(d.Parameters) == digest)
 		},
 		Watch: c.Replicas() > 1,

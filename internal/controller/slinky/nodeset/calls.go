@@ -12,7 +12,7 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile/perkey"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 const (
@@ -48,7 +48,7 @@ const (
 
 // callSlurm calls Slurm for as long as a reconcile may wait. When another NodeSet of the cluster does so now, it returns when to come back.
 func (r *reconciler) callSlurm(ctx context.Context, n *slinkyv1beta1.NodeSet, about func(context.Context) error) (again time.Time, err error) {
-	cluster := link.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name}
+	cluster := slurmcache.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name}
 	if !r.calls.Enter(cluster, 1) {
 		return r.Clock.Now().Add(busyRetryInterval), nil
 	}

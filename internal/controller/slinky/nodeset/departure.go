@@ -25,7 +25,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
 	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -98,7 +98,7 @@ func (r *reconciler) finalizeWorkers(ctx context.Context, n *slinkyv1beta1.NodeS
 // while Slurm does not answer.
 func (r *reconciler) leavePoweredDown(ctx context.Context, n *slinkyv1beta1.NodeSet) (again time.Time, err error) {
 	l, ok := r.linkOf(n)
-	if !ok || l.Snapshot().Trust != link.Fresh {
+	if !ok || l.Snapshot().Trust != slurmcache.Fresh {
 		return again, nil
 	}
 	if l.Snapshot().Taken.Before(l.Written()) {
@@ -151,7 +151,7 @@ func (r *reconciler) remaining(ctx context.Context, n *slinkyv1beta1.NodeSet) (i
 // for records: those that Slurm does not list, or refuses to delete, stay there. again is set only while another NodeSet asks Slurm.
 func (r *reconciler) deleteDepartedNodes(ctx context.Context, n *slinkyv1beta1.NodeSet) (again time.Time, err error) {
 	l, ok := r.linkOf(n)
-	if !ok || l.Snapshot().Trust != link.Fresh || workerpod.DryRun(n) {
+	if !ok || l.Snapshot().Trust != slurmcache.Fresh || workerpod.DryRun(n) {
 		return again, nil
 	}
 	names, err := r.departedNodes(ctx, n, l.Snapshot())
@@ -187,7 +187,7 @@ func (r *reconciler) deleteDepartedNodes(ctx context.Context, n *slinkyv1beta1.N
 }
 
 // departedNodes returns the names of the records of a NodeSet that goes and that nothing needs, according to a snapshot.
-func (r *reconciler) departedNodes(ctx context.Context, n *slinkyv1beta1.NodeSet, snapshot *link.Snapshot) ([]string, error) {
+func (r *reconciler) departedNodes(ctx context.Context, n *slinkyv1beta1.NodeSet, snapshot *slurmcache.Snapshot) ([]string, error) {
 	var failure error
 	names := nodesetplan.DepartedNodesToDelete(recordsOf(snapshot, n, nil), n.Name, string(n.UID), func(name string) bool {
 		there, err := r.podExists(ctx, types.NamespacedName{Namespace: n.Namespace, Name: name})

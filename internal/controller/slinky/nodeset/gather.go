@@ -24,8 +24,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/reconcile/perkey"
 	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -167,8 +167,8 @@ func (r *reconciler) gatherSpec(ctx context.Context, f *facts) error {
 }
 
 // linkOf returns the link to the Slurm cluster that the workers belong to, if there is one.
-func (r *reconciler) linkOf(n *slinkyv1beta1.NodeSet) (*link.Link, bool) {
-	return r.links.Get(link.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name})
+func (r *reconciler) linkOf(n *slinkyv1beta1.NodeSet) (*slurmcache.Cache, bool) {
+	return r.links.Get(slurmcache.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name})
 }
 
 // ask adds to the facts what Slurm reports now of the workers' nodes, and returns the names of those that it has. Without a fresh answer
@@ -181,7 +181,7 @@ func (r *reconciler) ask(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []c
 		return registered, nil
 	}
 	snapshot := l.Snapshot()
-	if snapshot.Trust != link.Fresh {
+	if snapshot.Trust != slurmcache.Fresh {
 		return registered, nil
 	}
 	facts.SnapshotTime, facts.NodeListTime = snapshot.Taken, snapshot.Listed
@@ -212,7 +212,7 @@ func (r *reconciler) ask(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []c
 }
 
 // askOthers adds the workers of other NodeSets of the cluster to the facts.
-func (r *reconciler) askOthers(ctx context.Context, n *slinkyv1beta1.NodeSet, snapshot *link.Snapshot, facts *nodesetplan.Input) error {
+func (r *reconciler) askOthers(ctx context.Context, n *slinkyv1beta1.NodeSet, snapshot *slurmcache.Snapshot, facts *nodesetplan.Input) error {
 	all, err := workerpod.OfCluster(ctx, r.Client, n)
 	if err != nil {
 		return err
@@ -232,7 +232,7 @@ type jobInterest struct {
 
 // interestedIn is the Slurm nodes about whose jobs one NodeSet waits to hear.
 type interestedIn struct {
-	link  link.Key
+	link  slurmcache.Key
 	since time.Time
 	nodes hostlist.Set
 }
@@ -243,7 +243,7 @@ func (a *jobInterest) since(set types.NamespacedName) time.Time {
 }
 
 // about returns the NodeSets that asked about what changed.
-func (a *jobInterest) about(change link.Change) []types.NamespacedName {
+func (a *jobInterest) about(change slurmcache.Change) []types.NamespacedName {
 	var out []types.NamespacedName
 	for set, q := range a.of.All() {
 		if q.link == change.Link && q.nodes.Contains(change.Node) {
@@ -257,7 +257,7 @@ func (a *jobInterest) about(change link.Change) []types.NamespacedName {
 func (r *reconciler) wantJobs(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, plan nodesetplan.Plan, now time.Time) {
 	key := client.ObjectKeyFromObject(n)
 	who := "NodeSet " + key.String()
-	cluster := link.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name}
+	cluster := slurmcache.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name}
 	named := hostlist.SetOf(plan.WantJobs...)
 	var nodes []string
 	for i := range pods {

@@ -12,7 +12,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/health/budget"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile/perkey"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -40,7 +40,7 @@ import (
 
 type reconciler struct {
 	reconcile.Base
-	links    *link.Registry
+	links    *slurmcache.Registry
 	budgets  *budget.Budgets
 	interest jobInterest
 	absences absences
@@ -48,7 +48,7 @@ type reconciler struct {
 	pace     pace
 	// calls are the reconciles that wait for Slurm. A Slurm that is silent keeps one of its cluster waiting, and not the NodeSets of all
 	// clusters.
-	calls    perkey.Gate[link.Key]
+	calls    perkey.Gate[slurmcache.Key]
 	renewals renewals
 	// sealed are digests by what they were made of, see sssd, and configs are texts by where they are from, see sshdConfig.
 	sealed, configs *lru.Cache
@@ -62,7 +62,7 @@ func Index(ctx context.Context, mgr ctrl.Manager) error {
 }
 
 // Setup registers the controller of NodeSets.
-func Setup(mgr ctrl.Manager, base reconcile.Base, links *link.Registry, budgets *budget.Budgets) error {
+func Setup(mgr ctrl.Manager, base reconcile.Base, links *slurmcache.Registry, budgets *budget.Budgets) error {
 	r := &reconciler{
 		Base: base, links: links, budgets: budgets,
 		sealed: lru.New(maxDigests), configs: lru.New(maxConfigs), refusals: lru.New(maxClaimRefusals),

@@ -23,9 +23,9 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -41,7 +41,7 @@ const namedCheckInterval = time.Minute
 func (r *reconciler) cleanUpOrphanedNodes(ctx context.Context, s *scope) (again time.Time, err error) {
 	n, pods := s.facts.set, s.facts.pods
 	l, ok := r.linkOf(n)
-	if !ok || l.Snapshot().Trust != link.Fresh {
+	if !ok || l.Snapshot().Trust != slurmcache.Fresh {
 		return again, nil
 	}
 	workers := make(map[string]bool, len(pods))
@@ -59,7 +59,7 @@ func (r *reconciler) cleanUpOrphanedNodes(ctx context.Context, s *scope) (again 
 		pruned, named, pruneErr = r.deleteOrphanedNodes(ctx, l, n, records, s.facts.workers)
 		return errors.Join(drainErr, pruneErr)
 	})
-	if errors.Is(err, link.ErrClosed) {
+	if errors.Is(err, slurmcache.ErrClosed) {
 		return time.Time{}, nil // the cluster goes, or another link follows and reports all its nodes
 	}
 	switch {
@@ -72,7 +72,7 @@ func (r *reconciler) cleanUpOrphanedNodes(ctx context.Context, s *scope) (again 
 }
 
 // recordsOf returns the records of nodes that were workers of a NodeSet, without those that still are.
-func recordsOf(snapshot *link.Snapshot, n *slinkyv1beta1.NodeSet, workers map[string]bool) (records []nodesetplan.OrphanedNode) {
+func recordsOf(snapshot *slurmcache.Snapshot, n *slinkyv1beta1.NodeSet, workers map[string]bool) (records []nodesetplan.OrphanedNode) {
 	for found := range snapshot.Nodes() {
 		if record, ok := orphanedNodeOf(found); ok && !workers[found.Name] && record.Comment.Namespace == n.Namespace && record.Comment.NodeSetName == n.Name {
 			records = append(records, record)
@@ -83,7 +83,7 @@ func recordsOf(snapshot *link.Snapshot, n *slinkyv1beta1.NodeSet, workers map[st
 
 // deleteOrphanedNodes deletes the records of Slurm nodes of the NodeSet whose Kubernetes node is gone, unless a job names them. It returns
 // whether there were any, and whether some stay because a job names them or may do so.
-func (r *reconciler) deleteOrphanedNodes(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, records []nodesetplan.OrphanedNode, facts nodesetplan.Input) (pruned, named bool, err error) {
+func (r *reconciler) deleteOrphanedNodes(ctx context.Context, l *slurmcache.Cache, n *slinkyv1beta1.NodeSet, records []nodesetplan.OrphanedNode, facts nodesetplan.Input) (pruned, named bool, err error) {
 	if !facts.Daemon || n.Spec.PruneSlurmNodeRecords != slinkyv1beta1.PruneNodeNotFound {
 		return false, false, nil
 	}
@@ -94,7 +94,7 @@ func (r *reconciler) deleteOrphanedNodes(ctx context.Context, l *link.Link, n *s
 	failures := l.ForgetUnnamed(ctx, defunct)
 	deleted := slices.DeleteFunc(defunct, func(name string) bool { return failures[name] != nil })
 	maps.DeleteFunc(failures, func(_ string, err error) bool {
-		stays := errors.Is(err, link.ErrNamed)
+		stays := errors.Is(err, slurmcache.ErrNamed)
 		named = named || stays
 		return stays
 	})
@@ -109,7 +109,7 @@ func (r *reconciler) deleteOrphanedNodes(ctx context.Context, l *link.Link, n *s
 
 // drainOrphanedNodes drains the nodes of workers that are gone, and returns whether there were any. The drain is one of ours, so it ends
 // when such a worker comes back.
-func (r *reconciler) drainOrphanedNodes(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, records []nodesetplan.OrphanedNode, plan nodesetplan.Plan) (bool, error) {
+func (r *reconciler) drainOrphanedNodes(ctx context.Context, l *slurmcache.Cache, n *slinkyv1beta1.NodeSet, records []nodesetplan.OrphanedNode, plan nodesetplan.Plan) (bool, error) {
 	expected := map[string]bool{}
 	for _, place := range plan.Create {
 		expected[place.PodName(n)] = true
@@ -132,8 +132,8 @@ func (r *reconciler) drainOrphanedNodes(ctx context.Context, l *link.Link, n *sl
 		return false, failure
 	}
 	failures := l.Drain(ctx, undrained, node.OurReason("Pod is gone"))
-	undrained = slices.DeleteFunc(undrained, func(name string) bool { return errors.Is(failures[name], link.ErrHeld) })
-	maps.DeleteFunc(failures, func(_ string, err error) bool { return errors.Is(err, link.ErrHeld) })
+	undrained = slices.DeleteFunc(undrained, func(name string) bool { return errors.Is(failures[name], slurmcache.ErrHeld) })
+	maps.DeleteFunc(failures, func(_ string, err error) bool { return errors.Is(err, slurmcache.ErrHeld) })
 	if err := failures.Err(); err != nil || len(undrained) == 0 {
 		return false, err
 	}
@@ -160,7 +160,7 @@ func orphanedNodeOf(n *rest.Node) (nodesetplan.OrphanedNode, bool) {
 	comment, ok := node.ParseComment(n.Comment)
 	return nodesetplan.OrphanedNode{
 		Name: n.Name, State: node.Parse(n.State), Comment: comment,
-		Reason:   link.ReasonOf(n),
+		Reason:   slurmcache.ReasonOf(n),
 		Reserved: n.Reservation != "" && n.Reservation != nodesetplan.ReservationName(comment.NodeSetName),
 	}, ok && comment.NodeSetName != ""
 }
@@ -168,7 +168,7 @@ func orphanedNodeOf(n *rest.Node) (nodesetplan.OrphanedNode, bool) {
 // wake wakes the NodeSet whose worker a Slurm node was: when the node dies, when it would take jobs without having a pod, and, where Slurm
 // powers workers up and down, when that changes or the worker has nothing to do. It also wakes the NodeSets that wait to hear of its jobs,
 // and all NodeSets of the cluster when Slurm is trusted again.
-func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change link.Change) {
+func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change slurmcache.Change) {
 	for _, key := range r.interest.about(change) {
 		queue.Add(ctrl.Request{NamespacedName: key})
 	}
@@ -208,7 +208,7 @@ func (r *reconciler) savesPower(ctx context.Context, key types.NamespacedName) b
 }
 
 // wakeAll wakes the NodeSets of a cluster.
-func (r *reconciler) wakeAll(ctx context.Context, queue reconcile.Queue, cluster link.Key) {
+func (r *reconciler) wakeAll(ctx context.Context, queue reconcile.Queue, cluster slurmcache.Key) {
 	var sets slinkyv1beta1.NodeSetList
 	err := r.Client.List(ctx, &sets, client.InNamespace(cluster.Namespace),
 		client.MatchingFields{reference.Index: reference.To("Controller", cluster.Name)}, client.UnsafeDisableDeepCopy)

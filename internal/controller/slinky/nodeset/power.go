@@ -18,9 +18,9 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
 	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -50,9 +50,9 @@ func savesPower(n *slinkyv1beta1.NodeSet) *nodesetplan.PowerSaving {
 const makesNodes = "25.11"
 
 // powerIn returns what a snapshot has on the nodes: of all possible ordinals, and of those that have pods.
-func powerIn(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, snapshot *link.Snapshot, registration string) *nodesetplan.PowerSaving {
+func powerIn(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, snapshot *slurmcache.Snapshot, registration string) *nodesetplan.PowerSaving {
 	saving := savesPower(n)
-	if saving.Asked = snapshot.Trust == link.Fresh; !saving.Asked {
+	if saving.Asked = snapshot.Trust == slurmcache.Fresh; !saving.Asked {
 		return saving
 	}
 	saving.Makes = snapshot.Meta.Release >= makesNodes
@@ -70,7 +70,7 @@ func powerIn(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, snapshot *link.Snapsho
 		}
 		comment, ours := node.ParseComment(found.Comment)
 		saving.Nodes[ordinal] = nodesetplan.PowerNode{
-			Name: name, State: snapshot.State(name), Reason: link.ReasonOf(found),
+			Name: name, State: snapshot.State(name), Reason: slurmcache.ReasonOf(found),
 			Reserved:  found.Reservation != "" && found.Reservation != nodesetplan.ReservationName(n.Name),
 			Described: found.Comment != "", Foreign: found.Comment != "" && !ours,
 			Registered: registeredWith(comment, registration),
@@ -129,7 +129,7 @@ func (r *reconciler) resume(ctx context.Context, s *scope) (again time.Time, err
 	if len(names) == 0 || !ok {
 		return again, nil
 	}
-	var failures link.Failures
+	var failures slurmcache.Failures
 	again, err = r.callSlurm(ctx, n, func(ctx context.Context) error {
 		failures = l.Resume(ctx, names)
 		return nil
@@ -149,7 +149,9 @@ func (r *reconciler) resume(ctx context.Context, s *scope) (again time.Time, err
 		r.Recorder.Eventf(n, nil, corev1.EventTypeWarning, slinkyv1beta1.ReasonResumeTimeout, "Resume",
 			"Slurm nodes %s did not register within ResumeTimeout, and their jobs are pending again; Slurm may power the nodes up again", list)
 	}
-	maps.DeleteFunc(failures, func(_ string, err error) bool { return errors.Is(err, link.ErrHeld) || errors.Is(err, link.ErrClosed) })
+	maps.DeleteFunc(failures, func(_ string, err error) bool {
+		return errors.Is(err, slurmcache.ErrHeld) || errors.Is(err, slurmcache.ErrClosed)
+	})
 	return r.Clock.Now().Add(orphanCheckInterval), failures.Err()
 }
 
@@ -177,7 +179,7 @@ func (r *reconciler) makeClouds(ctx context.Context, s *scope) (again time.Time,
 		wanted.Make = wanted.Make[:min(len(wanted.Make), maxMade)]
 		return r.writeClouds(ctx, l, n, f, wanted)
 	})
-	if errors.Is(err, link.ErrClosed) {
+	if errors.Is(err, slurmcache.ErrClosed) {
 		return time.Time{}, nil
 	}
 	switch {
@@ -191,7 +193,7 @@ func (r *reconciler) makeClouds(ctx context.Context, s *scope) (again time.Time,
 }
 
 // writeClouds does what is to be done about records. All that can fail without a trace comes before the first deletion.
-func (r *reconciler) writeClouds(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, f facts, wanted nodesetplan.Clouds) error {
+func (r *reconciler) writeClouds(ctx context.Context, l *slurmcache.Cache, n *slinkyv1beta1.NodeSet, f facts, wanted nodesetplan.Clouds) error {
 	lines, err := cloudLines(ctx, l, n, wanted.Make)
 	if err != nil {
 		return err
@@ -202,7 +204,7 @@ func (r *reconciler) writeClouds(ctx context.Context, l *link.Link, n *slinkyv1b
 			deleted = append(deleted, c.Name)
 		}
 	}
-	failures := link.Failures{}
+	failures := slurmcache.Failures{}
 	if len(deleted) > 0 {
 		maps.Copy(failures, l.Renew(ctx, deleted))
 	}
@@ -236,12 +238,12 @@ func (r *reconciler) writeClouds(ctx context.Context, l *link.Link, n *slinkyv1b
 		r.Recorder.Eventf(n, nil, corev1.EventTypeNormal, "SlurmNodesMade", "Create", "Made Slurm nodes %s, which Slurm powers up when a job needs them", list)
 	}
 	// A change of the node wakes the NodeSet, and the nodes that jobs name are looked at again soon.
-	maps.DeleteFunc(failures, func(_ string, err error) bool { return rest.NodesBusy(err) || errors.Is(err, link.ErrNamed) })
+	maps.DeleteFunc(failures, func(_ string, err error) bool { return rest.NodesBusy(err) || errors.Is(err, slurmcache.ErrNamed) })
 	return failures.Err()
 }
 
 // cloudLines returns the lines from which records are made, by the names of their nodes.
-func cloudLines(ctx context.Context, l *link.Link, n *slinkyv1beta1.NodeSet, clouds []nodesetplan.Cloud) (map[string]string, error) {
+func cloudLines(ctx context.Context, l *slurmcache.Cache, n *slinkyv1beta1.NodeSet, clouds []nodesetplan.Cloud) (map[string]string, error) {
 	lines, like := map[string]string{}, map[string]string{}
 	for _, c := range clouds {
 		if like[c.Like] == "" {

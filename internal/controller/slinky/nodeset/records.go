@@ -23,8 +23,8 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/reconcile/perkey"
 	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -41,7 +41,7 @@ func (r *reconciler) renewRecords(ctx context.Context, s *scope) (again time.Tim
 		return again, nil
 	}
 	l, ok := r.linkOf(n)
-	if !ok || l.Snapshot().Trust != link.Fresh {
+	if !ok || l.Snapshot().Trust != slurmcache.Fresh {
 		reachable := meta.IsStatusConditionTrue(in.Controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)
 		again = r.renewals.trying(key, r.Clock.Now(), reachable)
 		if !again.IsZero() {
@@ -58,7 +58,7 @@ func (r *reconciler) renewRecords(ctx context.Context, s *scope) (again time.Tim
 		r.renewals.failed(key, r.Clock.Now(), false)
 		return again, err
 	}
-	var failures link.Failures
+	var failures slurmcache.Failures
 	var maintained hostlist.Set
 	busy, err := r.callSlurm(ctx, n, func(ctx context.Context) error {
 		confirmed, err := l.Confirm(ctx, outdated...) // an administrator may have changed the node since
@@ -97,7 +97,7 @@ func (r *reconciler) renewRecords(ctx context.Context, s *scope) (again time.Tim
 }
 
 // tellRenewed reports which outdated records were deleted, and why some were not.
-func (r *reconciler) tellRenewed(ctx context.Context, n *slinkyv1beta1.NodeSet, outdated []string, failures link.Failures) {
+func (r *reconciler) tellRenewed(ctx context.Context, n *slinkyv1beta1.NodeSet, outdated []string, failures slurmcache.Failures) {
 	deleted := slices.DeleteFunc(slices.Clone(outdated), func(name string) bool { return failures[name] != nil })
 	if names := hostlist.Compress(deleted); len(deleted) > 0 {
 		log.FromContext(ctx).Info("Deleted records of Slurm nodes whose workers register with something else now", "nodes", names)
@@ -110,8 +110,8 @@ func (r *reconciler) tellRenewed(ctx context.Context, n *slinkyv1beta1.NodeSet, 
 }
 
 // unconfirmed returns records that nobody tried to delete, because Slurm did not confirm them.
-func unconfirmed(names []string, err error) link.Failures {
-	failures := link.Failures{}
+func unconfirmed(names []string, err error) slurmcache.Failures {
+	failures := slurmcache.Failures{}
 	for _, name := range names {
 		failures[name] = err
 	}
@@ -120,7 +120,7 @@ func unconfirmed(names []string, err error) link.Failures {
 
 // forget deletes records, and takes their nodes out of the maintenance of their NodeSet. It returns which were in that, and why some are
 // left, such as those that jobs name while slurmctld may be about to read its configuration.
-func (r *reconciler) forget(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link.Link, names []string, seen *observation) (maintained hostlist.Set, failures link.Failures) {
+func (r *reconciler) forget(ctx context.Context, n *slinkyv1beta1.NodeSet, l *slurmcache.Cache, names []string, seen *observation) (maintained hostlist.Set, failures slurmcache.Failures) {
 	maintained, err := r.leaveMaintenance(ctx, n, l, names, seen)
 	if err != nil {
 		return nil, unconfirmed(names, err)
@@ -154,7 +154,7 @@ func (r *renewals) decide(set types.NamespacedName, facts nodesetplan.Renewal) (
 }
 
 // outdated returns the records that stand in the way of workers that are about to be made.
-func (r *reconciler) outdated(ctx context.Context, n *slinkyv1beta1.NodeSet, pod *corev1.Pod, snapshot *link.Snapshot, places []workerpod.Place) ([]string, error) {
+func (r *reconciler) outdated(ctx context.Context, n *slinkyv1beta1.NodeSet, pod *corev1.Pod, snapshot *slurmcache.Snapshot, places []workerpod.Place) ([]string, error) {
 	var coming []nodesetplan.NewWorker
 	var records []nodesetplan.OrphanedNode
 	for _, place := range places {

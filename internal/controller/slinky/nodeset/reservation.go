@@ -20,8 +20,8 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/hostlist"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/link"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // slurmUser may use the reservation: Slurm requires a user who may.
@@ -51,7 +51,7 @@ func (r *reconciler) reserve(ctx context.Context, s *scope) (time.Time, error) {
 		return time.Time{}, nil // What was known stays: an operator that starts has no link yet.
 	case !linked:
 		booking.Message = "no RestApi refers to Controller " + n.Spec.ControllerRef.Name + ", so that Slurm cannot be asked"
-	case l.Snapshot().Trust != link.Fresh:
+	case l.Snapshot().Trust != slurmcache.Fresh:
 		return time.Time{}, nil // What was known stays; the NodeSet is woken when Slurm is trusted again.
 	default:
 		again, err := r.callSlurm(ctx, n, func(ctx context.Context) (err error) {
@@ -74,7 +74,7 @@ func (r *reconciler) reserve(ctx context.Context, s *scope) (time.Time, error) {
 }
 
 // book decides about the reservation and carries that out. A reservation that has to change is deleted and made in one go.
-func (r *reconciler) book(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link.Link, wanted *nodesetplan.Maintenance, workers hostlist.Set, seen *observation) (nodesetplan.ReservationPlan, error) {
+func (r *reconciler) book(ctx context.Context, n *slinkyv1beta1.NodeSet, l *slurmcache.Cache, wanted *nodesetplan.Maintenance, workers hostlist.Set, seen *observation) (nodesetplan.ReservationPlan, error) {
 	name := nodesetplan.ReservationName(n.Name)
 	live, err := liveReservation(ctx, l, name)
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *reconciler) book(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link
 
 // leaveMaintenance takes nodes out of the open maintenance of their NodeSet, in which Slurm deletes no record, and returns those that were
 // in it. Their pods are gone, which the maintenance is for. When their workers have registered they are put into it again.
-func (r *reconciler) leaveMaintenance(ctx context.Context, n *slinkyv1beta1.NodeSet, l *link.Link, names []string, seen *observation) (hostlist.Set, error) {
+func (r *reconciler) leaveMaintenance(ctx context.Context, n *slinkyv1beta1.NodeSet, l *slurmcache.Cache, names []string, seen *observation) (hostlist.Set, error) {
 	if seen.reservation == nil {
 		return nil, nil
 	}
@@ -162,7 +162,7 @@ func refusedBooking(b nodesetplan.ReservationPlan, err error) (nodesetplan.Reser
 	return b, err
 }
 
-func liveReservation(ctx context.Context, l *link.Link, name string) (*nodesetplan.Reservation, error) {
+func liveReservation(ctx context.Context, l *slurmcache.Cache, name string) (*nodesetplan.Reservation, error) {
 	all, err := l.Reservations(ctx)
 	if err != nil {
 		return nil, err
@@ -212,7 +212,7 @@ func (r *reconciler) finalize(ctx context.Context, n *slinkyv1beta1.NodeSet) (ag
 	}
 	name := nodesetplan.ReservationName(n.Name)
 	if l, ok := r.linkOf(n); ok {
-		if l.Snapshot().Trust != link.Fresh {
+		if l.Snapshot().Trust != slurmcache.Fresh {
 			return time.Time{}, nil // the NodeSet is woken when Slurm is trusted again
 		}
 		again, err := r.callSlurm(ctx, n, func(ctx context.Context) error { return l.DeleteReservation(ctx, name) })
