@@ -68,7 +68,7 @@ func newManager(ctx context.Context, o *options, traces *tracing.Tracing, logger
 		ClusterDomain: o.domain("/etc/resolv.conf"), SlurmrestdURL: o.slurmrestdURL,
 		PropagatedNodeConditions: o.propagatedNodeConditions, TopologyLabelPrefix: o.topologyLabelPrefix,
 		Health: conditions, DrainLimit: limit, Storage: o.storageOptions(),
-		Links: slurmcache.Options{Budget: o.destructive}, Metrics: metrics.Registry, StatusPage: o.statusPage, ClusterMetricsInterval: o.clusterMetricsInterval,
+		Caches: slurmcache.Options{Budget: o.destructive}, Metrics: metrics.Registry, StatusPage: o.statusPage, ClusterMetricsInterval: o.clusterMetricsInterval,
 		Traces: traces,
 	})
 	if err != nil {

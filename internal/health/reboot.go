@@ -37,7 +37,7 @@ func (c Conditions) RebootOf(n *corev1.Node) Reboot {
 	}
 }
 
-// clockTolerance is how far a time of Slurm's may be off by our clock: the link does not follow small differences.
+// clockTolerance is how far a time of Slurm's may be off by our clock: the Slurm cache does not follow small differences.
 const clockTolerance = 2 * time.Minute
 
 // Over reports whether a drain which took the place of Slurm's Kill task failed may end: the machine has been rebooted since, or the pod

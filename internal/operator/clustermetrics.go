@@ -17,8 +17,8 @@ import (
 const maxSeriesPerMetric = 200000
 
 // addClusterMetrics serves the metrics of Slurm clusters where those of the operator are served. They are collected while the manager leads.
-func addClusterMetrics(mgr ctrl.Manager, links *slurmcache.Registry, interval time.Duration) error {
-	clusters := exporter.NewClusters(links, exporter.Options{
+func addClusterMetrics(mgr ctrl.Manager, caches *slurmcache.Registry, interval time.Duration) error {
+	clusters := exporter.NewClusters(caches, exporter.Options{
 		Interval: interval, MaxInflight: 1, Text: exporter.TextOptions{MaxSeries: maxSeriesPerMetric}, Log: mgr.GetLogger().WithName("exporter"),
 	})
 	if err := mgr.Add(clusters); err != nil {

@@ -80,9 +80,9 @@ type Options struct {
 	Storage *podstorage.Options
 	// TopologyLabelPrefix is the prefix of the labels <prefix>/tier-N of Kubernetes nodes; empty is DefaultTopologyLabelPrefix.
 	TopologyLabelPrefix string
-	// Links are the options of the links to Slurm.
-	Links slurmcache.Options
-	// Metrics is where the metrics of the links and of the NodeSets are registered; nil registers none.
+	// Caches are the options of the Slurm caches.
+	Caches slurmcache.Options
+	// Metrics is where the metrics of the Slurm caches and of the NodeSets are registered; nil registers none.
 	Metrics prometheus.Registerer
 	// StatusPage is true if the server of the metrics serves web pages that show how clusters are.
 	StatusPage bool
@@ -124,7 +124,7 @@ func NewManager(ctx context.Context, config *rest.Config, base ctrl.Options, o O
 	if o.Traces != nil {
 		config = rest.CopyConfig(config)
 		config.Wrap(o.Traces.Kubernetes)
-		o.Links.Trace = o.Traces
+		o.Caches.Trace = o.Traces
 	}
 	mgr, err := ctrl.NewManager(config, base)
 	if err != nil {
@@ -153,27 +153,27 @@ func addIndexes(ctx context.Context, mgr ctrl.Manager) error {
 	)
 }
 
-// running keeps the links open, and the metrics of the links and of others registered, while the manager leads.
-func running(links *slurmcache.Registry, metrics prometheus.Registerer, others ...prometheus.Collector) manager.RunnableFunc {
+// running keeps the Slurm caches open, and the metrics of the Slurm caches and of others registered, while the manager leads.
+func running(caches *slurmcache.Registry, metrics prometheus.Registerer, others ...prometheus.Collector) manager.RunnableFunc {
 	return func(ctx context.Context) error {
 		if metrics != nil {
-			for _, c := range append(others, links) {
+			for _, c := range append(others, caches) {
 				if err := metrics.Register(c); err != nil {
 					return fmt.Errorf("registering metrics: %w", err)
 				}
 				defer metrics.Unregister(c)
 			}
 		}
-		return links.Start(ctx)
+		return caches.Start(ctx)
 	}
 }
 
 // measuring measures the ephemeral storage of workers while the manager leads, if that is asked for.
-func measuring(mgr ctrl.Manager, links *slurmcache.Registry, budgets *budget.Budgets, o *podstorage.Options) (*podstorage.Meter, error) {
+func measuring(mgr ctrl.Manager, caches *slurmcache.Registry, budgets *budget.Budgets, o *podstorage.Options) (*podstorage.Meter, error) {
 	if o == nil {
 		return nil, nil //nolint:nilnil // a nil Meter knows nothing
 	}
-	meter, err := podstorage.New(mgr.GetConfig(), *o, mgr.GetClient(), mgr.GetClient(), links, budgets, clock.RealClock{})
+	meter, err := podstorage.New(mgr.GetConfig(), *o, mgr.GetClient(), mgr.GetClient(), caches, budgets, clock.RealClock{})
 	if err != nil {
 		return nil, err
 	}
@@ -184,21 +184,21 @@ func measuring(mgr ctrl.Manager, links *slurmcache.Registry, budgets *budget.Bud
 }
 
 func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cache, definitions kube.Definitions, o Options) error {
-	links, budgets := slurmcache.NewRegistry(o.Links), budget.New(o.DrainLimit, clock.RealClock{})
-	if err := mgr.Add(running(links, o.Metrics, nodeset.Metrics(mgr.GetClient(), budgets))); err != nil {
-		return fmt.Errorf("adding the links to Slurm: %w", err)
+	caches, budgets := slurmcache.NewRegistry(o.Caches), budget.New(o.DrainLimit, clock.RealClock{})
+	if err := mgr.Add(running(caches, o.Metrics, nodeset.Metrics(mgr.GetClient(), budgets))); err != nil {
+		return fmt.Errorf("adding the Slurm caches: %w", err)
 	}
 	if o.StatusPage {
-		if err := addStatusPage(ctx, mgr, links, o.Enabled == nil || o.Enabled["slurmcluster"]); err != nil {
+		if err := addStatusPage(ctx, mgr, caches, o.Enabled == nil || o.Enabled["slurmcluster"]); err != nil {
 			return err
 		}
 	}
 	if o.ClusterMetricsInterval > 0 {
-		if err := addClusterMetrics(mgr, links, o.ClusterMetricsInterval); err != nil {
+		if err := addClusterMetrics(mgr, caches, o.ClusterMetricsInterval); err != nil {
 			return err
 		}
 	}
-	meter, err := measuring(mgr, links, budgets, o.Storage)
+	meter, err := measuring(mgr, caches, budgets, o.Storage)
 	if err != nil {
 		return err
 	}
@@ -219,22 +219,22 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 	setups := map[string][]func(reconcile.Base) error{
 		"accounting": {func(b reconcile.Base) error { return accounting.Setup(mgr, b) }},
 		"controller": {
-			func(b reconcile.Base) error { return controller.Setup(mgr, b, links, definitions) },
-			func(b reconcile.Base) error { return slurmcaches.Setup(mgr, b, links, o.SlurmrestdURL) },
+			func(b reconcile.Base) error { return controller.Setup(mgr, b, caches, definitions) },
+			func(b reconcile.Base) error { return slurmcaches.Setup(mgr, b, caches, o.SlurmrestdURL) },
 		},
 		"loginset":         {func(b reconcile.Base) error { return loginset.Setup(mgr, b) }},
 		"nodeconfigurator": {func(b reconcile.Base) error { return nodeconfigurator.Setup(mgr, b) }},
 		"nodeset": {
-			func(b reconcile.Base) error { return nodeset.Setup(mgr, b, links, budgets) },
+			func(b reconcile.Base) error { return nodeset.Setup(mgr, b, caches, budgets) },
 			func(b reconcile.Base) error {
-				return worker.Setup(ctx, mgr, b, links, o.PropagatedNodeConditions, o.Health, meter)
+				return worker.Setup(ctx, mgr, b, caches, o.PropagatedNodeConditions, o.Health, meter)
 			},
 			func(b reconcile.Base) error { return workerkeys.Setup(mgr, b) },
 			func(b reconcile.Base) error {
 				if !o.Health.Writes() {
 					return nil
 				}
-				return kubernetesnode.Setup(ctx, mgr, b, links, o.Health)
+				return kubernetesnode.Setup(ctx, mgr, b, caches, o.Health)
 			},
 		},
 		"restapi": {func(b reconcile.Base) error { return restapi.Setup(mgr, b, o.Namespace) }},
@@ -243,8 +243,8 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, references cache.Cach
 				return slurmcluster.Setup(ctx, mgr, b, definitions, cmp.Or(o.TopologyLabelPrefix, DefaultTopologyLabelPrefix))
 			},
 			func(b reconcile.Base) error { return nebiusnodeset.Setup(ctx, mgr, b) },
-			func(b reconcile.Base) error { return powerstate.Setup(mgr, b, links) },
-			func(b reconcile.Base) error { return activecheck.Setup(mgr, b, links, budgets) },
+			func(b reconcile.Base) error { return powerstate.Setup(mgr, b, caches) },
+			func(b reconcile.Base) error { return activecheck.Setup(mgr, b, caches, budgets) },
 			func(b reconcile.Base) error { return notserved.Setup(mgr, b) },
 		},
 		"token": {func(b reconcile.Base) error { return token.Setup(mgr, b) }},

@@ -15,9 +15,9 @@ import (
 )
 
 // addStatusPage serves the status page where metrics are served. That server asks the API server who may see it.
-func addStatusPage(ctx context.Context, mgr ctrl.Manager, links *slurmcache.Registry, slurmClusters bool) error {
-	source := &statuspage.Gatherer{Reader: mgr.GetClient(), Links: links, Elected: mgr.Elected(), SlurmClusters: slurmClusters, Now: time.Now}
-	page := statuspage.New(source, links)
+func addStatusPage(ctx context.Context, mgr ctrl.Manager, caches *slurmcache.Registry, slurmClusters bool) error {
+	source := &statuspage.Gatherer{Reader: mgr.GetClient(), Caches: caches, Elected: mgr.Elected(), SlurmClusters: slurmClusters, Now: time.Now}
+	page := statuspage.New(source, caches)
 	if err := source.Watch(ctx, mgr.GetCache(), page.Wake); err != nil {
 		return err
 	}

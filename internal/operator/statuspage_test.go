@@ -89,9 +89,9 @@ func servePage(t *testing.T, reviews *httptest.Server) string {
 	if err := user.Create(t.Context(), manifest.Parse[slinkyv1beta1.Controller](t, "metadata: {name: demo, namespace: slurm}")); err != nil {
 		t.Fatal(err)
 	}
-	links := slurmcache.NewRegistry(slurmcache.Options{})
+	caches := slurmcache.NewRegistry(slurmcache.Options{})
 	ctx, stop := context.WithCancel(context.Background())
-	if err := addStatusPage(ctx, mgr, links, true); err != nil {
+	if err := addStatusPage(ctx, mgr, caches, true); err != nil {
 		t.Fatal(err)
 	}
 	var running sync.WaitGroup
@@ -103,7 +103,7 @@ func servePage(t *testing.T, reviews *httptest.Server) string {
 	t.Cleanup(func() {
 		stop()
 		running.Wait()
-		links.Close()
+		caches.Close()
 	})
 	return address
 }

@@ -16,11 +16,11 @@ import (
 // Queue is a controller's queue of what to reconcile.
 type Queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// SlurmChanges is a source that passes every change of the links to wake, which puts on the queue what it concerns. Its
+// SlurmChanges is a source that passes every change of the Slurm caches to wake, which puts on the queue what it concerns. Its
 // goroutine ends with the controller's context.
-func SlurmChanges(links *slurmcache.Registry, wake func(ctx context.Context, queue Queue, change slurmcache.Change)) source.Source {
+func SlurmChanges(caches *slurmcache.Registry, wake func(ctx context.Context, queue Queue, change slurmcache.Change)) source.Source {
 	return source.Func(func(ctx context.Context, queue Queue) error {
-		subscription := links.Subscribe()
+		subscription := caches.Subscribe()
 		go func() {
 			defer subscription.Close()
 			for {

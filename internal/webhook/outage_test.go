@@ -71,7 +71,7 @@ func TestNothingIsWrittenOrKilledBecauseTheAPIServerWasAway(t *testing.T) {
 	o.Interrupt(t, func() {
 		apiserver.Eventually(t, func() error {
 			if n := o.Slurm.Counters().Calls["GET nodes"]; n < asked {
-				return fmt.Errorf("the link has asked Slurm %d times", n)
+				return fmt.Errorf("the Slurm cache has asked Slurm %d times", n)
 			}
 			return nil
 		})

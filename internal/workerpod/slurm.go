@@ -16,7 +16,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// Slurm is what Slurm has reported of its nodes: a snapshot of the link.
+// Slurm is what Slurm has reported of its nodes: a snapshot of the Slurm cache.
 type Slurm interface {
 	// Node returns a node, nil when Slurm does not have it or that is not known.
 	Node(name string) (*rest.Node, node.Answer)

@@ -233,14 +233,14 @@ func (b *bench) cost(do func()) cost {
 	return out
 }
 
-// quiet returns how long nothing is written by an operator at rest. The more nodes Slurm has, the longer the link pauses between
+// quiet returns how long nothing is written by an operator at rest. The more nodes Slurm has, the longer the Slurm cache pauses between
 // two lists, and only a list may show that there is more to do.
 func (b *bench) quiet() time.Duration {
 	return 1500*time.Millisecond + time.Duration(b.size)*2*time.Millisecond
 }
 
-// seen waits until the link has seen all that has happened in Slurm. After a storm of changes that takes a while, because
-// the link pays for its lists with time in which it asks for none.
+// seen waits until the Slurm cache has seen all that has happened in Slurm. After a storm of changes that takes a while, because
+// the Slurm cache pays for its lists with time in which it asks for none.
 func (b *bench) seen() {
 	b.t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)

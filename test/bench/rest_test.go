@@ -36,7 +36,7 @@ func (b *bench) rests() {
 }
 
 // changes measures the time from a change in Slurm to its appearance on the pod. Changes come at any time between two questions of the
-// link.
+// Slurm cache.
 func (b *bench) changes() {
 	var took []time.Duration
 	cost := b.cost(func() {

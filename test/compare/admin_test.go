@@ -140,7 +140,7 @@ func describing() scenario {
 
 // listing is about several nodes at once, nodes that are not there, and users who may not.
 //
-// asksAbout asks about one node, as the link does right before it drains it.
+// asksAbout asks about one node, as the Slurm cache does right before it drains it.
 func asksAbout(name string) func(s *system) string {
 	return func(s *system) string {
 		n, err := s.client.Node(s.t.Context(), name)

@@ -16,7 +16,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/test/realslurm"
 )
 
-// The link counts the jobs of a partition by slurmrestd's answer, and "kubectl slurm diff" by squeue's.
+// The Slurm cache counts the jobs of a partition by slurmrestd's answer, and "kubectl slurm diff" by squeue's.
 func TestTheJobsOfSlurmThatNeedAPartitionAreCounted(t *testing.T) {
 	for _, root := range realslurm.Roots(t) {
 		t.Run(root.Release, func(t *testing.T) {

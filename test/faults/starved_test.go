@@ -30,7 +30,7 @@ func (s slurms) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // TestOneSilentClusterStarvesNoOther lets the Slurm of one of four clusters fall silent, wholly or to everything but what keeps its
-// link Fresh. It does so when all NodeSets of all clusters have something to read and to write. More NodeSets of the silent cluster
+// Slurm cache Fresh. It does so when all NodeSets of all clusters have something to read and to write. More NodeSets of the silent cluster
 // are reconciled than there are reconciles at once.
 func TestOneSilentClusterStarvesNoOther(t *testing.T) {
 	const sets = 6 // of the silent cluster; four are reconciled at once

@@ -179,7 +179,7 @@ func (w *world) operator(ctx context.Context, p *process, kubernetes *rest.Confi
 		Namespaces: []string{namespace}, Concurrency: func(string) int { return 4 },
 		Enabled: map[string]bool{"controller": true, "restapi": true, "nodeset": true, "accounting": true, "loginset": true, "slurmcluster": true},
 		Images:  image.Set{Registry: "example.com/coxswain", Tag: "26.05"}, ClusterDomain: "cluster.local",
-		Links:  slurmcache.Options{Transport: &tap{w, p, "slurm", slurms{w}}},
+		Caches: slurmcache.Options{Transport: &tap{w, p, "slurm", slurms{w}}},
 		Health: w.health(),
 	})
 }

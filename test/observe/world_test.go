@@ -39,7 +39,7 @@ type world struct {
 // collections is how often the exporter collects. Prometheus sees the history of a node by what the exporter sees of it.
 const collections = 200 * time.Millisecond
 
-// talkative is a link to a slurmctld that has been called: the fake one counts no calls.
+// talkative is a Slurm cache of a slurmctld that has been called: the fake one counts no calls.
 type talkative struct {
 	*slurmcache.Cache
 	calls *atomic.Int64
@@ -47,7 +47,7 @@ type talkative struct {
 
 // CollectDiag is part of exporter.Source.
 func (s talkative) CollectDiag(ctx context.Context) (rest.Diag, time.Time, error) {
-	d, taken, err := s.Link.CollectDiag(ctx)
+	d, taken, err := s.Cache.CollectDiag(ctx)
 	n := s.calls.Add(10)
 	d.ByMessage = []rest.Calls{{Name: "REQUEST_PING", ID: 1008, Count: n, Took: time.Duration(n) * time.Millisecond}}
 	d.ByUser = []rest.Calls{{Name: "root", Count: n, Took: time.Duration(n) * time.Millisecond}}
@@ -117,9 +117,9 @@ func (w *world) export(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	links := slurmcache.NewRegistry(slurmcache.Options{Transport: w.slurm.Transport(), Interval: collections / 4})
-	t.Cleanup(links.Close)
-	l, err := links.Set(slurmcache.Key{Namespace: w.namespace, Name: "demo"}, slurmcache.Config{Endpoint: "http://slurm:6820", Issuer: issuer})
+	caches := slurmcache.NewRegistry(slurmcache.Options{Transport: w.slurm.Transport(), Interval: collections / 4})
+	t.Cleanup(caches.Close)
+	l, err := caches.Set(slurmcache.Key{Namespace: w.namespace, Name: "demo"}, slurmcache.Config{Endpoint: "http://slurm:6820", Issuer: issuer})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func (r *reconciler) worker(pod *corev1.Pod) health.Worker {
 		Slurm: workerpod.SlurmNode(pod), Cluster: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[slinkyv1beta1.LabelCluster]},
 		Foreign: !r.asks(pod), Created: pod.CreationTimestamp.Time, Leaving: pod.DeletionTimestamp != nil, Known: node.Unknown, Protected: pod.Labels[slinkyv1beta1.LabelPodProtect] == "true",
 	}
-	l, ok := r.links.Get(slurmcache.Key(w.Cluster))
+	l, ok := r.caches.Get(slurmcache.Key(w.Cluster))
 	if !ok {
 		return w
 	}

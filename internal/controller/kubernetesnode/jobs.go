@@ -10,7 +10,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
-// wantJobs has links ask for the jobs of the workers on a Kubernetes node when it must be known that they have none. The answer wakes the
+// wantJobs has Slurm caches ask for the jobs of the workers on a Kubernetes node when it must be known that they have none. The answer wakes the
 // node.
 func (r *reconciler) wantJobs(name string, facts health.Node) {
 	wanted := map[types.NamespacedName][]string{}
@@ -27,7 +27,7 @@ func (r *reconciler) wantJobs(name string, facts health.Node) {
 		if len(nodes) > 0 {
 			r.asked[name] = append(r.asked[name], cluster)
 		}
-		if l, ok := r.links.Get(slurmcache.Key(cluster)); ok {
+		if l, ok := r.caches.Get(slurmcache.Key(cluster)); ok {
 			l.WantJobs("Node "+name, nodes...)
 		}
 	}

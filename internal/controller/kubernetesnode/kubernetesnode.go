@@ -30,7 +30,7 @@ import (
 
 type reconciler struct {
 	reconcile.Base
-	links  *slurmcache.Registry
+	caches *slurmcache.Registry
 	health health.Conditions
 	// told is the last Event of each node that waits, by name. One pass runs at a time.
 	told map[string]health.Event
@@ -42,8 +42,8 @@ type reconciler struct {
 }
 
 // Setup registers the controller of Kubernetes nodes. The controller of worker pods adds the indexes that it uses.
-func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *slurmcache.Registry, conditions health.Conditions) error {
-	r := &reconciler{Base: base, links: links, health: conditions, told: map[string]health.Event{}, asked: map[string][]types.NamespacedName{}}
+func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, caches *slurmcache.Registry, conditions health.Conditions) error {
+	r := &reconciler{Base: base, caches: caches, health: conditions, told: map[string]health.Event{}, asked: map[string][]types.NamespacedName{}}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, rebooterIndex, rebooterOn); err != nil {
 		return fmt.Errorf("indexing rebooters by Kubernetes node: %w", err)
 	}
@@ -52,7 +52,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *sl
 		For(&corev1.Node{}, builder.WithPredicates(r.nodeChanges())).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.waiting), builder.WithPredicates(othersChanges())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(nodeOf), builder.WithPredicates(podChanges())).
-		WatchesRawSource(reconcile.SlurmChanges(links, r.wake)).
+		WatchesRawSource(reconcile.SlurmChanges(caches, r.wake)).
 		Complete(base.Traced("kubernetesnode", &corev1.Node{}, r))
 	if err != nil {
 		return fmt.Errorf("setting up the controller of Kubernetes nodes: %w", err)

@@ -61,7 +61,7 @@ func (r *reconciler) confirm(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
 	for key, names := range nodes {
-		if l, ok := r.links.Get(key); ok { // without a link nothing is known about a worker, and no Node is deleted
+		if l, ok := r.caches.Get(key); ok { // without a Slurm cache nothing is known about a worker, and no Node is deleted
 			if _, err := l.Confirm(ctx, names...); err != nil {
 				return err
 			}

@@ -120,9 +120,9 @@ func (r *reconciler) waiting(ctx context.Context, _ client.Object) []ctrl.Reques
 
 // wake wakes the Kubernetes nodes of the pods whose Slurm node changed.
 func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change slurmcache.Change) {
-	pods, err := workerpod.OfSlurmNode(ctx, r.Client, change.Link.Namespace, change.Link.Name, change.Node)
+	pods, err := workerpod.OfSlurmNode(ctx, r.Client, change.Cluster.Namespace, change.Cluster.Name, change.Node)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Could not find the pod of a Slurm node", "cluster", change.Link.String(), "node", change.Node)
+		log.FromContext(ctx).Error(err, "Could not find the pod of a Slurm node", "cluster", change.Cluster.String(), "node", change.Node)
 		return
 	}
 	for i := range pods {

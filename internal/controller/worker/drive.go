@@ -39,7 +39,7 @@ func (r *reconciler) drive(ctx context.Context, s *scope) error {
 	}
 	r.wantJobs(s)
 	if s.action.Questions.Relist {
-		s.link.Relist()
+		s.cache.Relist()
 	}
 	if r.setState(ctx, s) {
 		return nil
@@ -57,14 +57,14 @@ func (r *reconciler) drive(ctx context.Context, s *scope) error {
 	return r.show(ctx, s)
 }
 
-// wantJobs has the link ask for jobs while it must be known when those of this worker end.
+// wantJobs has the Slurm cache ask for jobs while it must be known when those of this worker end.
 func (r *reconciler) wantJobs(s *scope) {
 	switch who := client.ObjectKeyFromObject(s.pod).String(); {
-	case s.link == nil || s.worker.Registered == node.Unknown:
+	case s.cache == nil || s.worker.Registered == node.Unknown:
 	case s.action.Questions.WantJobs:
-		s.link.WantJobs(who, s.node)
+		s.cache.WantJobs(who, s.node)
 	default:
-		s.link.WantJobs(who)
+		s.cache.WantJobs(who)
 	}
 }
 
@@ -100,15 +100,15 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (deleted bool, err er
 
 // allowed asks Slurm once more, and the budget.
 func (r *reconciler) allowed(ctx context.Context, s *scope) bool {
-	if !r.confirming.Enter(s.link.Key(), maxConfirmations) {
+	if !r.confirming.Enter(s.cache.Key(), maxConfirmations) {
 		s.action.Deletion.Delete = false
 		s.action.Again = workerpod.Sooner(s.action.Again, r.Clock.Now().Add(time.Second))
 		return false
 	}
-	defer r.confirming.Leave(s.link.Key())
+	defer r.confirming.Leave(s.cache.Key())
 	limited, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
-	snapshot, err := s.link.Confirm(limited, s.node)
+	snapshot, err := s.cache.Confirm(limited, s.node)
 	now := r.Clock.Now()
 	if err != nil {
 		log.FromContext(ctx).V(1).Info("Slurm did not confirm that a worker may go", "node", s.node, "why", err.Error())
@@ -121,7 +121,7 @@ func (r *reconciler) allowed(ctx context.Context, s *scope) bool {
 		s.action.Again = workerpod.Sooner(s.action.Again, now.Add(time.Second))
 		return false
 	}
-	if granted, again := s.link.Spend(now, 1); granted == 0 {
+	if granted, again := s.cache.Spend(now, 1); granted == 0 {
 		s.action.Deletion.Delete = false
 		s.action.Shown.Message += "; waiting, because the limit of deletions per minute is reached in this cluster"
 		s.action.Again = workerpod.Sooner(s.action.Again, again)

@@ -18,7 +18,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/token"
 )
 
-// A link ends with every cluster that is deleted, while its workers are being drained. That is no error.
+// A Slurm cache ends with every cluster that is deleted, while its workers are being drained. That is no error.
 func TestAWriteToALinkThatHasEndedIsNoFailure(t *testing.T) {
 	issuer, err := token.NewSigned([]byte("key"), "slurm", 0)
 	if err != nil {
@@ -38,7 +38,7 @@ func TestAWriteToALinkThatHasEndedIsNoFailure(t *testing.T) {
 	} {
 		s := &scope{
 			pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "w-0"}}, set: &slinkyv1beta1.NodeSet{},
-			node: "w-0", link: l, action: workerplan.Action{StateChange: action},
+			node: "w-0", cache: l, action: workerplan.Action{StateChange: action},
 		}
 		if !r.setState(t.Context(), s) {
 			t.Errorf("%s: the rest does not wait", name)
@@ -49,7 +49,7 @@ func TestAWriteToALinkThatHasEndedIsNoFailure(t *testing.T) {
 	}
 }
 
-// A link that does not run never answers. Five hundred workers that wait for it would use up the concurrency.
+// A Slurm cache that does not run never answers. Five hundred workers that wait for it would use up the concurrency.
 func TestNoReconcileWaitsForSlurmToChangeAState(t *testing.T) {
 	issuer, err := token.NewSigned([]byte("key"), "slurm", 0)
 	if err != nil {
@@ -63,7 +63,7 @@ func TestNoReconcileWaitsForSlurmToChangeAState(t *testing.T) {
 	r.Clock = clock.RealClock{}
 	s := &scope{
 		pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "w-0"}}, set: &slinkyv1beta1.NodeSet{},
-		node: "w-0", link: silent, action: workerplan.Action{StateChange: workerplan.StateChange{Drain: "slurm-operator: r"}},
+		node: "w-0", cache: silent, action: workerplan.Action{StateChange: workerplan.StateChange{Drain: "slurm-operator: r"}},
 	}
 	if !r.setState(t.Context(), s) {
 		t.Error("the rest does not wait until it is known what became of the drain")

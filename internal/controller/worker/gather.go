@@ -28,8 +28,8 @@ import (
 type scope struct {
 	pod *corev1.Pod
 	set *slinkyv1beta1.NodeSet
-	// link leads to its Slurm; nil when there is no way.
-	link *slurmcache.Cache
+	// cache is that of its Slurm cluster; nil when there is none.
+	cache *slurmcache.Cache
 	// node is its name in Slurm.
 	node string
 	// maxWrites is how many pods may be written to at once now.
@@ -78,8 +78,8 @@ func (r *reconciler) gather(ctx context.Context, pod *corev1.Pod, set *slinkyv1b
 		s.worker.DrainTimeout = set.Spec.DrainTimeout.Duration
 	}
 	key := slurmcache.Key{Namespace: set.Namespace, Name: set.Spec.ControllerRef.Name}
-	if l, ok := r.links.Get(key); ok {
-		s.link = l
+	if l, ok := r.caches.Get(key); ok {
+		s.cache = l
 		if l.Draining() || workerpod.Growing(set) {
 			s.maxWrites = maxWritesWhileDraining
 		}
@@ -138,7 +138,7 @@ func (r *reconciler) readSnapshot(ctx context.Context, s *scope, snapshot *slurm
 			w.RegisteredAs = workerpod.RegisteredAs(s.pod, snapshot)
 		}
 	}
-	r.memory.recall(key, s.link.Key(), w)
+	r.memory.recall(key, s.cache.Key(), w)
 	if w.Registered == node.No {
 		w.SlurmStateLost = r.lost(ctx, s, snapshot)
 	}

@@ -36,7 +36,7 @@ func TestADrainDoesNotWaitForWhatIsShownOfOthers(t *testing.T) {
 }
 
 func TestWhatAWorkerComesBackForIsNotUrgent(t *testing.T) {
-	r := &reconciler{links: slurmcache.NewRegistry(slurmcache.Options{})}
+	r := &reconciler{caches: slurmcache.NewRegistry(slurmcache.Options{})}
 	r.Client, r.Applier = &lagging{}, kube.NewApplier(&lagging{}, nil)
 	if result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: pod("w-0")}); err != nil || result.Priority == nil || *result.Priority != defaultPriority {
 		t.Errorf("the result is %+v, %v", result, err)

@@ -37,7 +37,7 @@ func (r *reconciler) writeRecord(ctx context.Context, s *scope) {
 		parts = append(parts, slurmcache.Update{Comment: record.Comment})
 	}
 	w := r.memory.records.begin(client.ObjectKeyFromObject(s.pod), record.String(), len(parts))
-	r.writeParts(ctx, s.link, s.node, w, parts)
+	r.writeParts(ctx, s.cache, s.node, w, parts)
 }
 
 // writeParts writes one part after the other: two of one node would not leave together, nor let those of others join.

@@ -26,7 +26,7 @@ type stateChange struct {
 	reason string
 	// opens reports whether it lets jobs onto the node.
 	opens bool
-	// write hands it to the link, which drops it if it has not left by then; zero for whenever.
+	// write hands it to the Slurm cache, which drops it if it has not left by then; zero for whenever.
 	write func(l *slurmcache.Cache, ctx context.Context, node string, by time.Time, told func(error))
 }
 
@@ -93,13 +93,13 @@ func (r *reconciler) setState(ctx context.Context, s *scope) (changes bool) {
 		before := r.memory.announced.opens(key, s.worker.Announced, r.Clock.Now())
 		settled = func() { r.memory.announced.settled(key, before) }
 	}
-	c.write(s.link, ctx, s.node, s.worker.Announced.Add(workerplan.AnnouncementTimeout), func(err error) {
+	c.write(s.cache, ctx, s.node, s.worker.Announced.Add(workerplan.AnnouncementTimeout), func(err error) {
 		ended := r.Clock.Now()
 		if err == nil {
-			ended = s.link.Written() // on a busy machine Slurm may have been asked again before we learn that
+			ended = s.cache.Written() // on a busy machine Slurm may have been asked again before we learn that
 		}
 		if errors.Is(err, slurmcache.ErrClosed) {
-			r.memory.changed(key, ended, "") // the cluster goes, or another link follows
+			r.memory.changed(key, ended, "") // the cluster goes, or another Slurm cache follows
 			return
 		}
 		if errors.Is(err, slurmcache.ErrHeld) {

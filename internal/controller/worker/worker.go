@@ -42,7 +42,7 @@ const concurrency = 512
 
 type reconciler struct {
 	reconcile.Base
-	links *slurmcache.Registry
+	caches *slurmcache.Registry
 	// propagated are the condition types of Kubernetes nodes that give the reason of a drain.
 	propagated []string
 	// health has the conditions of Kubernetes nodes that take workers out of service.
@@ -58,9 +58,9 @@ type reconciler struct {
 
 // Setup registers the controller of worker pods. The drain of a cordoned Kubernetes node gets its reason from the node's conditions of the
 // propagated types. Conditions that announce maintenance, and full storage, drain the workers by themselves.
-func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *slurmcache.Registry, propagated []string, conditions health.Conditions, storage *podstorage.Meter) error {
+func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, caches *slurmcache.Registry, propagated []string, conditions health.Conditions, storage *podstorage.Meter) error {
 	r := &reconciler{
-		Base: base, links: links, propagated: propagated, health: conditions, storage: storage,
+		Base: base, caches: caches, propagated: propagated, health: conditions, storage: storage,
 		memory: memory{announced: announcements{process: base.Process}}, events: &eventJoiner{recorder: base.Recorder},
 	}
 	if err := mgr.Add(r.events); err != nil {
@@ -92,7 +92,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, links *sl
 		Watches(&corev1.Pod{}, withHighPriority(reconcile.SameName), builder.WithPredicates(cordons())).
 		Watches(&corev1.Node{}, withHighPriority(r.podsOn), builder.WithPredicates(r.kubeNodeChanges())).
 		Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(r.podsOf), builder.WithPredicates(nodeSetChanges())).
-		WatchesRawSource(reconcile.SlurmChanges(r.links, r.wake)).
+		WatchesRawSource(reconcile.SlurmChanges(r.caches, r.wake)).
 		WatchesRawSource(r.wakeWhenPermitted()).
 		WatchesRawSource(r.wakeByStorage()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(concurrency, base.Concurrency)}).
@@ -157,7 +157,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 // forget drops what is known about a pod that is gone.
 func (r *reconciler) forget(pod types.NamespacedName) {
 	r.Applier.Forget(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
-	if l, ok := r.links.Get(r.memory.forget(pod)); ok {
+	if l, ok := r.caches.Get(r.memory.forget(pod)); ok {
 		l.WantJobs(pod.String())
 	}
 }

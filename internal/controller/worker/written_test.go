@@ -72,7 +72,7 @@ func TestAWriteIsNotMadeAgainWhileTheCacheDoesNotShowIt(t *testing.T) {
 	// Its Kubernetes node is cordoned, which is to be marked on the pod.
 	host := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kube-0"}, Spec: corev1.NodeSpec{Unschedulable: true}}
 	cache := &lagging{objects: []client.Object{worker, &slinkyv1beta1.NodeSet{}, host}}
-	r := &reconciler{Base: reconcile.Base{Reader: reference.Reader{Client: cache}, Applier: kube.NewApplier(cache, cache), Clock: clock.RealClock{}}, links: slurmcache.NewRegistry(slurmcache.Options{})}
+	r := &reconciler{Base: reconcile.Base{Reader: reference.Reader{Client: cache}, Applier: kube.NewApplier(cache, cache), Clock: clock.RealClock{}}, caches: slurmcache.NewRegistry(slurmcache.Options{})}
 	reconcile := func(want int, when string) {
 		t.Helper()
 		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: pod("w-0")}); err != nil {

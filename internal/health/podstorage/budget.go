@@ -46,7 +46,7 @@ func (m *Meter) applyBudgets(pods []corev1.Pod, facts, last map[types.UID]health
 // applyBudget asks the disruption budget of a NodeSet. While Slurm does not answer it is not known which workers are out of service: those that wait go on
 // waiting, and no other may go.
 func (m *Meter) applyBudget(key types.NamespacedName, pods []*corev1.Pod, facts, last map[types.UID]health.Storage) {
-	l, ok := m.links.Get(slurmcache.Key{Namespace: key.Namespace, Name: pods[0].Labels[slinkyv1beta1.LabelCluster]})
+	l, ok := m.caches.Get(slurmcache.Key{Namespace: key.Namespace, Name: pods[0].Labels[slinkyv1beta1.LabelCluster]})
 	var snapshot *slurmcache.Snapshot
 	if ok {
 		snapshot = l.Snapshot()

@@ -61,7 +61,7 @@ type Meter struct {
 	options  Options
 	kubelets *kubelets
 	pods     client.Reader
-	links    *slurmcache.Registry
+	caches   *slurmcache.Registry
 	budgets  *budget.Budgets
 	clock    clock.Clock
 	// silent are the Kubernetes nodes whose kubelets did not answer last, and asked the NodeSets that the disruption budget was asked for. Only Start
@@ -77,7 +77,7 @@ type Meter struct {
 }
 
 // New makes a Meter. It reads worker pods from the cache, and uses the credentials for the API server to ask kubelets.
-func New(config *rest.Config, o Options, pods client.Reader, tokens client.SubResourceClientConstructor, links *slurmcache.Registry, budgets *budget.Budgets, c clock.Clock) (*Meter, error) {
+func New(config *rest.Config, o Options, pods client.Reader, tokens client.SubResourceClientConstructor, caches *slurmcache.Registry, budgets *budget.Budgets, c clock.Clock) (*Meter, error) {
 	kubelets, err := newKubelets(config, o.Kubelet, tokens, c)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func New(config *rest.Config, o Options, pods client.Reader, tokens client.SubRe
 	}
 	budgets.Await(check)
 	return &Meter{
-		options: o, kubelets: kubelets, pods: pods, links: links, budgets: budgets, clock: c,
+		options: o, kubelets: kubelets, pods: pods, caches: caches, budgets: budgets, clock: c,
 		silent: map[string]bool{}, asked: map[types.NamespacedName]bool{}, last: map[types.UID]health.Storage{},
 	}, nil
 }

@@ -113,7 +113,7 @@ func TestAPodIsWokenWhenSomethingElseIsKnownOfIt(t *testing.T) {
 	var woken []string
 	m.Notify(func(name types.NamespacedName) { woken = append(woken, name.String()) })
 	free, unknown := health.Storage{Full: node.No, Resume: 80}, health.Storage{Resume: 80}
-	// Without a link to Slurm it is not known how many workers are out of service, so that no worker may go.
+	// Without a Slurm cache it is not known how many workers are out of service, so that no worker may go.
 	full := health.Storage{Full: node.Yes, Percent: 90, Resume: 80, Waits: true}
 	if got := m.Of(p); got != unknown {
 		t.Errorf("before the first measurement: %+v", got)

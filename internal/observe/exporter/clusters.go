@@ -31,11 +31,11 @@ const (
 	labelJob       = "job"
 )
 
-// Clusters has an exporter for each link of a registry, which asks Slurm for no nodes: the link has them. It is an http.Handler that
+// Clusters has an exporter for each Slurm cache of a registry, which asks Slurm for no nodes: the Slurm cache has them. It is an http.Handler that
 // serves the metrics of all, with labels namespace and job, which is "namespace/controller", and a Runnable of a manager: it collects while that
 // leads, and serves nothing otherwise.
 type Clusters struct {
-	links   *slurmcache.Registry
+	caches  *slurmcache.Registry
 	options Options
 
 	mu        sync.Mutex
@@ -45,18 +45,18 @@ type Clusters struct {
 // exported is an exporter that runs.
 type exported struct {
 	*Exporter
-	link *slurmcache.Cache
-	stop context.CancelFunc
+	cache *slurmcache.Cache
+	stop  context.CancelFunc
 }
 
-// NewClusters returns exporters of the links that a registry has and will have. They begin to collect with Start.
-func NewClusters(links *slurmcache.Registry, options Options) *Clusters {
-	return &Clusters{links: links, options: options, exporters: map[slurmcache.Key]*exported{}}
+// NewClusters returns exporters of the Slurm caches that a registry has and will have. They begin to collect with Start.
+func NewClusters(caches *slurmcache.Registry, options Options) *Clusters {
+	return &Clusters{caches: caches, options: options, exporters: map[slurmcache.Key]*exported{}}
 }
 
 // Start collects until the context ends.
 func (c *Clusters) Start(ctx context.Context) error {
-	changes := c.links.Subscribe()
+	changes := c.caches.Subscribe()
 	defer changes.Close()
 	var running sync.WaitGroup
 	defer func() {
@@ -64,27 +64,27 @@ func (c *Clusters) Start(ctx context.Context) error {
 		running.Wait()
 	}()
 	for {
-		c.follow(ctx, c.links.All(), &running)
+		c.follow(ctx, c.caches.All(), &running)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-changes.Ready():
-			changes.Take() // what links there are shows in the registry
+			changes.Take() // what Slurm caches there are shows in the registry
 		}
 	}
 }
 
-// follow starts exporters of links that are new, and ends those of links that are gone.
-func (c *Clusters) follow(ctx context.Context, links map[slurmcache.Key]*slurmcache.Cache, running *sync.WaitGroup) {
+// follow starts exporters of Slurm caches that are new, and ends those of Slurm caches that are gone.
+func (c *Clusters) follow(ctx context.Context, caches map[slurmcache.Key]*slurmcache.Cache, running *sync.WaitGroup) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for key, e := range c.exporters {
-		if links[key] != e.link {
+		if caches[key] != e.cache {
 			e.stop()
 			delete(c.exporters, key)
 		}
 	}
-	for key, l := range links {
+	for key, l := range caches {
 		if _, known := c.exporters[key]; known || l.Snapshot().Taken.IsZero() {
 			continue // the registry says when Slurm has answered for the first time
 		}
@@ -92,7 +92,7 @@ func (c *Clusters) follow(ctx context.Context, links map[slurmcache.Key]*slurmca
 		options := c.options
 		options.Log = options.Log.WithValues("cluster", key.String())
 		options.Text.labels = []label{{labelNamespace, key.Namespace}, {labelJob, key.String()}}
-		e := &exported{Exporter: New(l, options), link: l, stop: stop}
+		e := &exported{Exporter: New(l, options), cache: l, stop: stop}
 		c.exporters[key] = e
 		running.Go(func() { e.Run(ctx) })
 	}
@@ -116,7 +116,7 @@ func (c *Clusters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		mine := e.parts()
 		parts = append(parts, mine...)
 		e.served(mine)
-		prometheus.WrapRegistererWith(prometheus.Labels{labelNamespace: e.link.Key().Namespace, labelJob: e.link.Key().String()}, own).MustRegister(e.own)
+		prometheus.WrapRegistererWith(prometheus.Labels{labelNamespace: e.cache.Key().Namespace, labelJob: e.cache.Key().String()}, own).MustRegister(e.own)
 	}
 	if err := writeMerged(to, parts); err != nil {
 		return // the scraper is gone
@@ -136,7 +136,7 @@ func (c *Clusters) sorted() []*exported {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.SortedFunc(maps.Values(c.exporters), func(a, b *exported) int {
-		return cmp.Compare(a.link.Key().String(), b.link.Key().String())
+		return cmp.Compare(a.cache.Key().String(), b.cache.Key().String())
 	})
 }
 

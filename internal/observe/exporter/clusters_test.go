@@ -37,8 +37,8 @@ func TestTheManagerServesTheMetricsOfAllClustersThatItLeads(t *testing.T) {
 		slurms["one"].Register(fake.Node{Name: "a"})
 		slurms["one"].Submit(fake.Job{NodeList: []string{"a"}, Name: "first"})
 		slurms["two"].Register(fake.Node{Name: "a"}, fake.Node{Name: "b"})
-		links := slurmcache.NewRegistry(slurmcache.Options{Transport: slurms})
-		defer links.Close()
+		caches := slurmcache.NewRegistry(slurmcache.Options{Transport: slurms})
+		defer caches.Close()
 		connect := func(name string) slurmcache.Key {
 			t.Helper()
 			key := slurmcache.Key{Namespace: "slurm", Name: name}
@@ -46,13 +46,13 @@ func TestTheManagerServesTheMetricsOfAllClustersThatItLeads(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := links.Set(key, slurmcache.Config{Endpoint: "http://" + name + ":6820", Issuer: issuer}); err != nil {
+			if _, err := caches.Set(key, slurmcache.Config{Endpoint: "http://" + name + ":6820", Issuer: issuer}); err != nil {
 				t.Fatal(err)
 			}
 			return key
 		}
 		connect("one")
-		clusters := NewClusters(links, Options{Interval: 30 * time.Second, MaxInflight: 1, Log: logr.Discard()})
+		clusters := NewClusters(caches, Options{Interval: 30 * time.Second, MaxInflight: 1, Log: logr.Discard()})
 		get := func(encoding string) string {
 			t.Helper()
 			status, text := scrape(t, clusters, ClustersPath, encoding)
@@ -92,7 +92,7 @@ func TestTheManagerServesTheMetricsOfAllClustersThatItLeads(t *testing.T) {
 		if zipped := get("gzip"); !strings.Contains(zipped, `job_name="first"`) {
 			t.Errorf("what is compressed is something else: %s", zipped)
 		}
-		links.Delete(two)
+		caches.Delete(two)
 		pass(time.Second)
 		if text := get(""); strings.Contains(text, `job="slurm/two"`) || !strings.Contains(text, `job="slurm/one"`) {
 			t.Errorf("a cluster that is gone is shown, or the other one is not: %s", text)
@@ -113,18 +113,18 @@ func TestMetricsOfTheManagerAskForNoNodes(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			slurms := byHost{"one": fake.New(fake.Options{})}
 			slurms["one"].Register(fake.Node{Name: "a"})
-			links := slurmcache.NewRegistry(slurmcache.Options{Transport: slurms})
-			defer links.Close()
+			caches := slurmcache.NewRegistry(slurmcache.Options{Transport: slurms})
+			defer caches.Close()
 			issuer, err := token.NewStatic("a.b.c")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := links.Set(slurmcache.Key{Name: "one"}, slurmcache.Config{Endpoint: "http://one", Issuer: issuer}); err != nil {
+			if _, err := caches.Set(slurmcache.Key{Name: "one"}, slurmcache.Config{Endpoint: "http://one", Issuer: issuer}); err != nil {
 				t.Fatal(err)
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
-			clusters := NewClusters(links, Options{Interval: 30 * time.Second, Log: logr.Discard()})
+			clusters := NewClusters(caches, Options{Interval: 30 * time.Second, Log: logr.Discard()})
 			if shown {
 				go func() { ended <- clusters.Start(ctx) }()
 			} else {

@@ -17,7 +17,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
-// A Source is what an exporter asks; a link.Link is one.
+// A Source is what an exporter asks; a slurmcache.Cache is one.
 type Source interface {
 	Snapshot() *slurmcache.Snapshot
 	CollectJobs(ctx context.Context) (slurmcache.JobRecords, error)

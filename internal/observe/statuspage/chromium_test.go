@@ -189,8 +189,8 @@ func TestChromiumSelectsNodesByKeyboard(t *testing.T) {
 			t.Errorf("after %s node %q is selected, want %q", after, got, want)
 		}
 	}
-	const links = 4 // of the navigation
-	for range links + 1 {
+	const caches = 4 // of the navigation
+	for range caches + 1 {
 		run(t, ctx, chromedp.KeyEvent(kb.Tab))
 	}
 	expect("Tab", "cpu-0")

@@ -3,7 +3,7 @@
 
 // Package statuspage serves web pages that show administrators how Slurm clusters are: what runs, what is wrong, what will happen next.
 //
-// Facts are gathered from the manager's cache and from the links, without a call of Slurm or Kubernetes. Jobs are the exception: Slurm is
+// Facts are gathered from the manager's cache and from the Slurm caches, without a call of Slurm or Kubernetes. Jobs are the exception: Slurm is
 // asked for those of a cluster while somebody follows its page. A pure function makes a Page of all that. Templates turn its parts into fragments of HTML. The page in a browser and the updates that follow it
 // consist of the same fragments. The pages change nothing, and show no content of Secrets.
 //

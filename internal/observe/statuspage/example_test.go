@@ -102,7 +102,7 @@ func exampleQueue() Queue {
 	}}
 }
 
-// exampleRecords are jobs as the link has them.
+// exampleRecords are jobs as the Slurm cache has them.
 func exampleRecords() slurmcache.JobRecords {
 	job := func(id int64, user, partition, state, reason string, ago time.Duration, tres string) *rest.JobRecord {
 		return &rest.JobRecord{ID: id, User: user, Partition: partition, State: []string{state}, Reason: reason, Submitted: noon().Add(-ago), TRES: tres}

@@ -20,7 +20,7 @@ type Facts struct {
 	Now time.Time
 	// Cluster is the Controller.
 	Cluster slurmcache.Key
-	// Waiting is true if this process waits for the lease, and another one has the links to Slurm.
+	// Waiting is true if this process waits for the lease, and another one has the Slurm caches.
 	Waiting bool
 	Slurm   Slurm
 	// Objects are the Controller, the SlurmCluster of its name and its NodeSets, in the order in which the page shows them.
@@ -35,9 +35,9 @@ type Facts struct {
 	Queue Queue
 }
 
-// Slurm is what is known of the link to slurmrestd.
+// Slurm is what is known of a Slurm cluster.
 type Slurm struct {
-	// Linked is true if there is a link; without one the rest is empty.
+	// Linked is true if there is a Slurm cache; without one the rest is empty.
 	Linked bool
 	// Trust, Since, Taken and Why are the fields of the snapshot.
 	Trust slurmcache.Trust

@@ -27,7 +27,7 @@ import (
 type Gatherer struct {
 	// Reader is the manager's cache. What it has is only read.
 	Reader client.Reader
-	Links  *slurmcache.Registry
+	Caches *slurmcache.Registry
 	// Elected is closed once this process holds the lease.
 	Elected <-chan struct{}
 	// SlurmClusters is true if the manager watches that kind.
@@ -105,7 +105,7 @@ func (g *Gatherer) Cluster(ctx context.Context, key slurmcache.Key) (f Facts, fo
 		f.Objects = append(f.Objects, Object{Kind: "NodeSet", Name: n.Name, Conditions: n.Status.Conditions})
 	}
 	snapshot := &slurmcache.Snapshot{}
-	if l, ok := g.Links.Get(key); ok {
+	if l, ok := g.Caches.Get(key); ok {
 		snapshot = l.Snapshot()
 		f.Slurm = Slurm{
 			Linked: true, Trust: snapshot.Trust, Since: snapshot.Since, Taken: snapshot.Taken, Why: snapshot.Why,
@@ -117,9 +117,9 @@ func (g *Gatherer) Cluster(ctx context.Context, key slurmcache.Key) (f Facts, fo
 	return f, err == nil, err
 }
 
-// Jobs asks Slurm for the jobs of a cluster. Without a link it does not ask: there are none.
+// Jobs asks Slurm for the jobs of a cluster. Without a Slurm cache it does not ask: there are none.
 func (g *Gatherer) Jobs(ctx context.Context, key slurmcache.Key) (slurmcache.JobRecords, error) {
-	l, ok := g.Links.Get(key)
+	l, ok := g.Caches.Get(key)
 	if !ok {
 		return slurmcache.JobRecords{}, nil
 	}

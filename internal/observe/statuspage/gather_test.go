@@ -40,7 +40,7 @@ func objects(t *testing.T) []client.Object {
 	}
 }
 
-func gatherer(t *testing.T, links *slurmcache.Registry) *Gatherer {
+func gatherer(t *testing.T, caches *slurmcache.Registry) *Gatherer {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, slinkyv1beta1.AddToScheme, nebiusv1.AddToScheme} {
@@ -51,13 +51,13 @@ func gatherer(t *testing.T, links *slurmcache.Registry) *Gatherer {
 	elected := make(chan struct{})
 	close(elected)
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects(t)...).Build()
-	return &Gatherer{Reader: reader, Links: links, Elected: elected, SlurmClusters: true, Now: noon}
+	return &Gatherer{Reader: reader, Caches: caches, Elected: elected, SlurmClusters: true, Now: noon}
 }
 
 func TestWhatIsGatheredWithoutALink(t *testing.T) {
-	links := slurmcache.NewRegistry(slurmcache.Options{})
-	defer links.Close()
-	f, found, err := gatherer(t, links).Cluster(t.Context(), demo())
+	caches := slurmcache.NewRegistry(slurmcache.Options{})
+	defer caches.Close()
+	f, found, err := gatherer(t, caches).Cluster(t.Context(), demo())
 	if err != nil || !found {
 		t.Fatalf("%t, %v", found, err)
 	}
@@ -80,9 +80,9 @@ func TestWhatIsGatheredWithoutALink(t *testing.T) {
 }
 
 func TestWhichClustersThereAre(t *testing.T) {
-	links := slurmcache.NewRegistry(slurmcache.Options{})
-	defer links.Close()
-	g := gatherer(t, links)
+	caches := slurmcache.NewRegistry(slurmcache.Options{})
+	defer caches.Close()
+	g := gatherer(t, caches)
 	all, err := g.Clusters(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -107,9 +107,9 @@ func TestWhichClustersThereAre(t *testing.T) {
 }
 
 func TestNothingIsMadeUpOfASnapshot(t *testing.T) {
-	links := slurmcache.NewRegistry(slurmcache.Options{})
-	defer links.Close()
-	g := gatherer(t, links)
+	caches := slurmcache.NewRegistry(slurmcache.Options{})
+	defer caches.Close()
+	g := gatherer(t, caches)
 	for trust, want := range map[slurmcache.Trust]node.Answer{slurmcache.Fresh: node.No, slurmcache.Stale: node.Unknown, slurmcache.Suspect: node.Unknown} {
 		nodes, err := g.nodes(t.Context(), demo(), slurmcache.NewSnapshot(noon(), trust))
 		if err != nil || len(nodes) != 2 || nodes[0].Registered != want {

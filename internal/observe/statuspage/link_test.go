@@ -15,22 +15,22 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 )
 
-// A change in Slurm comes to the browser through a real link.
+// A change in Slurm comes to the browser through a real Slurm cache.
 func TestAChangeInSlurmIsShown(t *testing.T) {
 	slurm := fake.New(fake.Options{})
 	slurm.Register(fake.Node{Name: "cpu-0"}, fake.Node{Name: "stranger"})
-	links := slurmcache.NewRegistry(slurmcache.Options{Interval: 20 * time.Millisecond, Transport: slurm.Transport()})
-	defer links.Close()
+	caches := slurmcache.NewRegistry(slurmcache.Options{Interval: 20 * time.Millisecond, Transport: slurm.Transport()})
+	defer caches.Close()
 	issuer, err := token.NewSigned([]byte(strings.Repeat("k", 32)), "slurm", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := links.Set(demo(), slurmcache.Config{Endpoint: "http://slurm:6820", Issuer: issuer}); err != nil {
+	if _, err := caches.Set(demo(), slurmcache.Config{Endpoint: "http://slurm:6820", Issuer: issuer}); err != nil {
 		t.Fatal(err)
 	}
-	s := New(gatherer(t, links), links)
+	s := New(gatherer(t, caches), caches)
 	soon(s)
-	s.limits.age = time.Hour // nothing but the link wakes it
+	s.limits.age = time.Hour // nothing but the Slurm cache wakes it
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -55,7 +55,7 @@ func TestAChangeInSlurmIsShown(t *testing.T) {
 		}
 	}
 	shows("cpu-0\nidle", "cpu-1\nunknown (Slurm does not have it)", "stranger\nidle", "Nodes without a worker")
-	l, _ := links.Get(demo())
+	l, _ := caches.Get(demo())
 	if err := l.Drain(t.Context(), []string{"cpu-0"}, "slurm-operator: test").Err(); err != nil {
 		t.Fatal(err)
 	}

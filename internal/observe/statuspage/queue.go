@@ -57,7 +57,7 @@ type JobRow struct{ Label, User, Partition, State, Reason, Wanted, Waits string 
 // jobs makes the queue of a page. Partitions without a job are part of it.
 //
 //	what is known                        what is shown
-//	there is no link                     that
+//	there is no Slurm cache                     that
 //	Slurm has not answered, with error   the error
 //	Slurm has not been asked yet         that it is asked while the page is followed
 //	anything else                        the jobs, their age, and the error of the last question if there was one
@@ -66,7 +66,7 @@ func jobs(f Facts) Jobs {
 	out := Jobs{Why: oneLine(q.Why)}
 	switch {
 	case !f.Slurm.Linked:
-		return Jobs{Unknown: "There is no link to Slurm, so nothing is known of jobs."}
+		return Jobs{Unknown: "There is no Slurm cache, so nothing is known of jobs."}
 	case q.Taken.IsZero() && q.Why != "":
 		out.Unknown = "Slurm was asked for jobs, and has not answered."
 		return out

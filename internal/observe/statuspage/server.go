@@ -52,7 +52,7 @@ type Source interface {
 // Server serves the pages. It is an http.Handler, and a Runnable of a manager: updates are sent while it runs.
 type Server struct {
 	source    Source
-	links     *slurmcache.Registry
+	caches    *slurmcache.Registry
 	templates templates
 	limits    limits
 	// epoch distinguishes the versions of this process from those of others.
@@ -78,10 +78,10 @@ type limits struct {
 	streams                                          int
 }
 
-// New returns a server of what the source gathers, which follows the changes of the links.
-func New(source Source, links *slurmcache.Registry) *Server {
+// New returns a server of what the source gathers, which follows the changes of the Slurm caches.
+func New(source Source, caches *slurmcache.Registry) *Server {
 	return &Server{
-		source: source, links: links, templates: newTemplates(), epoch: strconv.FormatInt(time.Now().UnixNano(), 36),
+		source: source, caches: caches, templates: newTemplates(), epoch: strconv.FormatInt(time.Now().UnixNano(), 36),
 		limits: limits{
 			update: updateInterval, age: ageInterval, alive: aliveInterval, write: writeTimeout, stream: maxStreamTime, unused: unusedTimeout, queue: queueInterval,
 			streams: maxStreams,
@@ -108,7 +108,7 @@ func (s *Server) Start(ctx context.Context) error {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	asking.Go(func() { s.askForJobs(ctx) })
-	changes := s.links.Subscribe()
+	changes := s.caches.Subscribe()
 	defer changes.Close()
 	older := time.NewTicker(s.limits.age)
 	defer older.Stop()

@@ -72,8 +72,8 @@ func (m *memory) edit(change func(f *Facts)) {
 // serve runs a server of the source until the test ends. A test may change its limits before.
 func serve(t *testing.T, source Source, change func(s *Server)) (s *Server, url string) {
 	t.Helper()
-	links := slurmcache.NewRegistry(slurmcache.Options{})
-	s = New(source, links)
+	caches := slurmcache.NewRegistry(slurmcache.Options{})
+	s = New(source, caches)
 	if change != nil {
 		change(s)
 	}
@@ -89,7 +89,7 @@ func serve(t *testing.T, source Source, change func(s *Server)) (s *Server, url 
 		stop()
 		running.Wait() // the streams have ended, and the listener does not wait for them
 		listener.Close()
-		links.Close()
+		caches.Close()
 	})
 	return s, listener.URL
 }

@@ -255,9 +255,9 @@ func TestAStreamEnds(t *testing.T) {
 }
 
 func TestAllStreamsEndWithTheManager(t *testing.T) {
-	links := slurmcache.NewRegistry(slurmcache.Options{})
-	defer links.Close()
-	s := New(newMemory(example(20)), links)
+	caches := slurmcache.NewRegistry(slurmcache.Options{})
+	defer caches.Close()
+	s := New(newMemory(example(20)), caches)
 	listener := newListener(t, s)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

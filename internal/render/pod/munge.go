@@ -81,7 +81,7 @@ func munged(image string) corev1.Container {
 	}
 }
 
-// mungeVolumes are those of the key, of its copy and of the socket. munged accepts no key that is a link or belongs to another user, as
+// mungeVolumes are those of the key, of its copy and of the socket. munged accepts no key that is a symbolic link or belongs to another user, as
 // keys of a Secret do, so it has a copy. It refuses directories that others may write to without the sticky bit; new file systems in
 // memory have it.
 func mungeVolumes(munge *slinkyv1beta1.Munge) []corev1.Volume {

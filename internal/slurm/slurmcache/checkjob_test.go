@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 )
 
-// checking is a link to a Slurm with one node, which may or may not know ChecksUser.
+// checking is a cache of a Slurm with one node, which may or may not know ChecksUser.
 func checking(t *testing.T, options fake.Options) (*fake.Slurm, *Cache) {
 	t.Helper()
 	options.Key = hmacKey
@@ -74,7 +74,7 @@ func TestJobsOfChecksAreThoseOfTheirUIDWhereSlurmTellsNoNames(t *testing.T) {
 	}
 }
 
-// restarted is a link that knows nothing yet.
+// restarted is a cache that knows nothing yet.
 func restarted(t *testing.T, s *fake.Slurm) *Cache {
 	t.Helper()
 	l, err := New(key, Config{Endpoint: "http://slurm:6820", Issuer: signed(t, hmacKey)}, Options{Transport: s.Transport()})

@@ -82,7 +82,7 @@ const (
 
 // worked notes how long slurmrestd worked for a call. On a busy machine most of the time of an answer is waiting for a processor: the
 // quickest of the last answers of that size has waited least. Before the first one the expected time counts: the first answers may have
-// waited for a slurmctld that was starting, for up to 17 s, and the link would not ask again for minutes.
+// waited for a slurmctld that was starting, for up to 17 s, and the cache would not ask again for minutes.
 func (c *connection) worked(o rest.Observation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,7 +19,7 @@ const Slurmctld = "/slurmctld"
 
 // Daemons is the last answer of the slurmctlds of a cluster.
 type Daemons struct {
-	// Asked is when they were asked, by the link's clock; zero when they never were.
+	// Asked is when they were asked, by the cache's clock; zero when they never were.
 	Asked time.Time
 	// Controllers are all slurmctlds, the primary first, as slurmrestd reaches them. Nil while slurmrestd does not answer.
 	Controllers []rest.Controller

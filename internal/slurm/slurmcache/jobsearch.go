@@ -179,12 +179,12 @@ const ChecksUser = "soperatorchecks"
 // SubmitJob submits a job of a check as ChecksUser. It is not repeated when no answer comes: the job may be there, and CheckJobs
 // finds it by its comment.
 //
-// 24.11 takes a job of a user that slurmctld cannot look up, and holds it for ever. So the link looks at the first job, cancels one
+// 24.11 takes a job of a user that slurmctld cannot look up, and holds it for ever. So the cache looks at the first job, cancels one
 // like that, and returns Unauthorized, as 26.05 does by itself.
 func (l *Cache) SubmitJob(ctx context.Context, s rest.Submission) (int64, error) {
 	client, as := l.connection.get(), l.connection.checks.Load()
 	if as == nil {
-		return 0, errors.New("submitting a job: the link has no tokens of user " + ChecksUser)
+		return 0, errors.New("submitting a job: the Slurm cache has no tokens of user " + ChecksUser)
 	}
 	id, err := client.SubmitJob(ctx, *as, s)
 	if errors.Is(err, rest.Unauthorized) {

@@ -78,7 +78,7 @@ func TestWhatIsWrittenLaterIsAnsweredInAnyCase(t *testing.T) {
 	write := func(name string) {
 		l.UpdateLater(t.Context(), name, Update{Comment: &comment}, func(err error) { answers <- err })
 	}
-	write("worker-0") // before the link runs
+	write("worker-0") // before the cache runs
 	write("a[1-9]")
 	if err := <-answers; err == nil {
 		t.Error("a name that means several nodes is written")

@@ -196,7 +196,7 @@ func (d *durations) median() time.Duration {
 const (
 	// minRetryDelay is how long to wait before a read is tried again, at least; at most twice as long.
 	minRetryDelay = 100 * time.Millisecond
-	// minRetryInterval is how often a link may try a read again.
+	// minRetryInterval is how often a cache may try a read again.
 	minRetryInterval = 10 * time.Second
 )
 
@@ -216,7 +216,7 @@ func (r *retryLimit) allow(ctx context.Context, attempts int) bool {
 	if attempts != 1 || !r.limiter.AllowN(r.clock.Now(), 1) {
 		return false
 	}
-	// Links to several clusters may lose their connections at the same time.
+	// Caches of several clusters may lose their connections at the same time.
 	timer := r.clock.NewTimer(minRetryDelay + rand.N(minRetryDelay)) //nolint:gosec // nobody gains by guessing it
 	defer timer.Stop()
 	select {

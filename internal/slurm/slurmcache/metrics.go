@@ -15,7 +15,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// Labels of metrics: a link's key, and what the metric is divided by.
+// Labels of metrics: a cache's key, and what the metric is divided by.
 const (
 	labelNamespace  = "namespace"
 	labelController = "controller"
@@ -24,7 +24,7 @@ const (
 	labelTrust      = "trust"
 )
 
-// metrics count what happened on the links of a registry. The present state is read from the links when metrics are collected.
+// metrics count what happened on the caches of a registry. The present state is read from the caches when metrics are collected.
 type metrics struct {
 	calls    *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -42,16 +42,16 @@ type metrics struct {
 }
 
 func newMetrics() *metrics {
-	link := []string{labelNamespace, labelController}
+	cache := []string{labelNamespace, labelController}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "coxswain", Subsystem: "slurm", Name: name, Help: help}, slices.Concat(link, labels))
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "coxswain", Subsystem: "slurm", Name: name, Help: help}, slices.Concat(cache, labels))
 	}
 	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(
-			prometheus.HistogramOpts{Namespace: "coxswain", Subsystem: "slurm", Name: name, Help: help, Buckets: buckets}, slices.Concat(link, labels))
+			prometheus.HistogramOpts{Namespace: "coxswain", Subsystem: "slurm", Name: name, Help: help, Buckets: buckets}, slices.Concat(cache, labels))
 	}
 	gauge := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc(prometheus.BuildFQName("coxswain", "slurm", name), help, slices.Concat(link, labels), nil)
+		return prometheus.NewDesc(prometheus.BuildFQName("coxswain", "slurm", name), help, slices.Concat(cache, labels), nil)
 	}
 	return &metrics{
 		calls:    counter("calls_total", "Calls to slurmrestd, by kind and by what became of them.", labelCall, labelResult),
@@ -78,7 +78,7 @@ func (m *metrics) observe(key Key, o rest.Observation) {
 	m.sent.WithLabelValues(key.Namespace, key.Name, o.Call).Add(float64(o.Sent))
 }
 
-// forget deletes the metrics of a link.
+// forget deletes the metrics of a cache.
 func (m *metrics) forget(key Key) {
 	of := prometheus.Labels{labelNamespace: key.Namespace, labelController: key.Name}
 	for _, vector := range []interface {
@@ -109,17 +109,17 @@ func (r *Registry) Collect(to chan<- prometheus.Metric) {
 		vector.Collect(to)
 	}
 	r.mu.Lock()
-	links := make([]*Cache, 0, len(r.links))
-	for _, run := range r.links {
-		links = append(links, run.link)
+	caches := make([]*Cache, 0, len(r.caches))
+	for _, run := range r.caches {
+		caches = append(caches, run.cache)
 	}
 	r.mu.Unlock()
-	for _, l := range links {
+	for _, l := range caches {
 		r.metrics.collect(to, l, r.options.Clock.Now())
 	}
 }
 
-// collect sends the present metrics of one link.
+// collect sends the present metrics of one cache.
 func (m *metrics) collect(to chan<- prometheus.Metric, l *Cache, now time.Time) {
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, append([]string{l.key.Namespace, l.key.Name}, labels...)...)
@@ -138,15 +138,15 @@ func (m *metrics) collect(to chan<- prometheus.Metric, l *Cache, now time.Time) 
 	gauge(m.paused, yes[!budget.Until.IsZero()])
 }
 
-// Trace makes spans of what a link sends to Slurm.
+// Trace makes spans of what a cache sends to Slurm.
 type Trace interface {
 	// Slurm wraps a transport so that each request of a traced caller to a cluster's slurmrestd has a span.
 	Slurm(cluster string, next http.RoundTripper) http.RoundTripper
-	// Write begins the span of a write that a link makes for several callers, some of which may be traced. The caller ends it.
+	// Write begins the span of a write that a cache makes for several callers, some of which may be traced. The caller ends it.
 	Write(ctx context.Context, cluster string, callers []trace.SpanContext) (with context.Context, end func())
 }
 
-// wrap returns how the transport of a link is wrapped; nil leaves it as it is.
+// wrap returns how the transport of a cache is wrapped; nil leaves it as it is.
 func (o Options) wrap(key Key) func(http.RoundTripper) http.RoundTripper {
 	if o.Trace == nil {
 		return nil

@@ -20,7 +20,7 @@ type nodePoller struct {
 	connection *connection
 	view       *view
 	load       *loadLimit
-	done       <-chan struct{} // closed when the link has ended
+	done       <-chan struct{} // closed when the cache has ended
 	wake                       // somebody wants the next poll soon
 	turn       chan struct{}   // held by the goroutine that asks for the nodes: a semaphore of one
 

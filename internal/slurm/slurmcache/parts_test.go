@@ -16,7 +16,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 )
 
-// parts are what the parts of a link share, without the link.
+// parts are what the parts of a cache share, without the cache.
 type parts struct {
 	connection *connection
 	view       *view
@@ -25,7 +25,7 @@ type parts struct {
 	published  []string
 }
 
-// alone runs a test in synthetic time, with the connection to a fake Slurm and no link.
+// alone runs a test in synthetic time, with the connection to a fake Slurm and no cache.
 func alone(t *testing.T, nodes int, test func(t *testing.T, s *fake.Slurm, p *parts)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -26,7 +26,7 @@ var (
 	hmacKey = []byte("the-key-of-the-cluster")
 )
 
-// simulate runs a test in synthetic time, with a running link to a fake Slurm of some nodes. The test fails when
+// simulate runs a test in synthetic time, with a running cache of a fake Slurm of some nodes. The test fails when
 // anything that it started is left at its end.
 func simulate(t *testing.T, nodes int, test func(t *testing.T, s *fake.Slurm, l *Cache)) {
 	t.Helper()
@@ -90,7 +90,7 @@ func states(s *Snapshot) string {
 func taken(s *Subscription) string {
 	var out []string
 	for _, c := range s.Take() {
-		out = append(out, c.Link.Name+":"+c.Node)
+		out = append(out, c.Cluster.Name+":"+c.Node)
 	}
 	return strings.Join(out, " ")
 }

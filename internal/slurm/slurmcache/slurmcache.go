@@ -1,14 +1,14 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package link keeps the live link to Slurm clusters, one Link for each.
+// Package slurmcache keeps what Slurm clusters report, in one Cache for each cluster, and writes to them.
 //
-// A Link asks slurmrestd every second what changed since its last answer, keeps the nodes in an immutable Snapshot
+// A Cache asks slurmrestd every second what changed since its last answer, keeps the nodes in an immutable Snapshot
 // and sends subscribers the names of nodes that changed. Its requests take at most a twentieth of slurmrestd's time, and
 // more for a while after a write, and when somebody begins to wait: then it asks sooner. Its limits
 // are in limits.go and deletion_budget.go.
 //
-// A Link has six parts that run on their own: node poller, job follower, followed jobs, leaving partitions, slurmctld poller and writer.
+// A Cache has six parts that run on their own: node poller, job follower, followed jobs, leaving partitions, slurmctld poller and writer.
 //
 // Every Snapshot has a Trust. Decisions that destroy something need Fresh, and only a Fresh snapshot can answer that Slurm does not
 // have a node, or what state it is in; all others answer Unknown.
@@ -16,8 +16,8 @@
 // Writes of the same change to several nodes within 50 ms leave as one call with a hostlist, and every caller learns what became of its
 // own nodes.
 //
-// The Registry maps a Controller's namespace and name to its Link and follows changes of endpoint and key; the snapshot
-// survives them. Links start and end with Set, Delete and Close, which wait for their goroutines. Nothing is kept when
+// The Registry maps a Controller's namespace and name to its Cache and follows changes of endpoint and key; the snapshot
+// survives them. Caches start and end with Set, Delete and Close, which wait for their goroutines. Nothing is kept when
 // the process ends: after a restart the first answer makes the first snapshot.
 package slurmcache
 
@@ -46,7 +46,7 @@ type Config struct {
 	Checks token.Issuer
 }
 
-// Options are what links have in common; the zero value is useful.
+// Options are what caches have in common; the zero value is useful.
 type Options struct {
 	// Clock gives the time and makes timers; the default is the real one.
 	Clock clock.Clock
@@ -57,7 +57,7 @@ type Options struct {
 	// Budget is how many destructive actions a cluster may see within a minute; the default is half of its nodes, and
 	// never less than 20.
 	Budget int
-	// Transport does the HTTP; the default is one for each link.
+	// Transport does the HTTP; the default is one for each cache.
 	Transport http.RoundTripper
 	// Trace makes spans of requests; nil makes none.
 	Trace Trace
@@ -76,7 +76,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A Link is the link to one Slurm cluster. It is safe for concurrent use.
+// A Cache is that of one Slurm cluster. It is safe for concurrent use.
 //
 // It has eight parts that run on their own, each with its own state. One polls the nodes, one the slurmctlds, and one writes. One asks for
 // the jobs on nodes, one for the states of jobs whose end somebody waits for, one whether partitions may go, one whether nodes may go, and one
@@ -108,12 +108,12 @@ type Cache struct {
 	*writer
 }
 
-// New returns a link that does nothing until Run. Its snapshot is empty and Stale.
+// New returns a cache that does nothing until Run. Its snapshot is empty and Stale.
 func New(key Key, config Config, options Options) (*Cache, error) {
-	return newLink(key, config, options, newHub(), newMetrics())
+	return newCache(key, config, options, newHub(), newMetrics())
 }
 
-func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics) (*Cache, error) {
+func newCache(key Key, config Config, options Options, hub *hub, metrics *metrics) (*Cache, error) {
 	options = options.withDefaults()
 	l := &Cache{
 		key: key, options: options, hub: hub, metrics: metrics, done: make(chan struct{}),
@@ -164,7 +164,7 @@ func newLink(key Key, config Config, options Options, hub *hub, metrics *metrics
 	return l, nil
 }
 
-// Set follows a change of endpoint or key. The snapshot stays; the link asks again at once when something failed
+// Set follows a change of endpoint or key. The snapshot stays; the cache asks again at once when something failed
 // before or the endpoint changed.
 func (l *Cache) Set(config Config) error {
 	if config.Issuer == nil {
@@ -194,7 +194,7 @@ func (l *Cache) Set(config Config) error {
 	return nil
 }
 
-// observe counts a call, unless the link has ended and its metrics are gone, and notes how long slurmrestd worked for it.
+// observe counts a call, unless the cache has ended and its metrics are gone, and notes how long slurmrestd worked for it.
 func (l *Cache) observe(o rest.Observation) {
 	select {
 	case <-l.done:
@@ -204,13 +204,13 @@ func (l *Cache) observe(o rest.Observation) {
 	l.connection.worked(o)
 }
 
-// Key is the link's name.
+// Key is the cache's name.
 func (l *Cache) Key() Key { return l.key }
 
 // Snapshot returns what is known now; it is never nil.
 func (l *Cache) Snapshot() *Snapshot { return l.view.snapshot() }
 
-// Run polls and writes until the context ends; it returns when everything it started has ended. A link runs once.
+// Run polls and writes until the context ends; it returns when everything it started has ended. A cache runs once.
 func (l *Cache) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer func() {
@@ -228,7 +228,7 @@ func (l *Cache) Run(ctx context.Context) {
 	l.nodes.run(ctx)
 }
 
-// A Registry has the link of every cluster and owns their goroutines. It is a prometheus.Collector of their state.
+// A Registry has the cache of every cluster and owns their goroutines. It is a prometheus.Collector of their state.
 type Registry struct {
 	options Options
 	hub     *hub
@@ -236,22 +236,22 @@ type Registry struct {
 
 	mu     sync.Mutex
 	closed bool
-	links  map[Key]*running
+	caches map[Key]*running
 }
 
-// running is a link with its goroutine.
+// running is a cache with its goroutine.
 type running struct {
-	link  *Cache
+	cache *Cache
 	stop  context.CancelFunc
 	ended chan struct{}
 }
 
 // NewRegistry returns an empty registry. Close it to end its goroutines.
 func NewRegistry(options Options) *Registry {
-	return &Registry{options: options.withDefaults(), hub: newHub(), metrics: newMetrics(), links: map[Key]*running{}}
+	return &Registry{options: options.withDefaults(), hub: newHub(), metrics: newMetrics(), caches: map[Key]*running{}}
 }
 
-// Set makes the link of a cluster and starts it, or lets the one that exists follow a new endpoint or issuer. Doing it
+// Set makes the cache of a cluster and starts it, or lets the one that exists follow a new endpoint or issuer. Doing it
 // again with the same configuration costs nothing.
 func (r *Registry) Set(key Key, config Config) (*Cache, error) {
 	r.mu.Lock()
@@ -259,51 +259,51 @@ func (r *Registry) Set(key Key, config Config) (*Cache, error) {
 	if r.closed {
 		return nil, errors.New("linking to " + key.String() + ": the registry is closed")
 	}
-	if known, ok := r.links[key]; ok {
-		return known.link, known.link.Set(config)
+	if known, ok := r.caches[key]; ok {
+		return known.cache, known.cache.Set(config)
 	}
-	link, err := newLink(key, config, r.options, r.hub, r.metrics)
+	cache, err := newCache(key, config, r.options, r.hub, r.metrics)
 	if err != nil {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	run := &running{link: link, stop: stop, ended: make(chan struct{})}
-	r.links[key] = run
+	run := &running{cache: cache, stop: stop, ended: make(chan struct{})}
+	r.caches[key] = run
 	go func() {
 		defer close(run.ended)
-		link.Run(ctx)
+		cache.Run(ctx)
 	}()
 	r.hub.publish(key, "")
-	return link, nil
+	return cache, nil
 }
 
-// Get returns the link of a cluster.
+// Get returns the cache of a cluster.
 func (r *Registry) Get(key Key) (*Cache, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	run, ok := r.links[key]
+	run, ok := r.caches[key]
 	if !ok {
 		return nil, false
 	}
-	return run.link, true
+	return run.cache, true
 }
 
-// All returns all links.
+// All returns all caches.
 func (r *Registry) All() map[Key]*Cache {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := make(map[Key]*Cache, len(r.links))
-	for key, run := range r.links {
-		out[key] = run.link
+	out := make(map[Key]*Cache, len(r.caches))
+	for key, run := range r.caches {
+		out[key] = run.cache
 	}
 	return out
 }
 
-// Delete ends the link of a cluster, if there is one, and waits until it has ended. Writes under way fail with ErrClosed.
+// Delete ends the cache of a cluster, if there is one, and waits until it has ended. Writes under way fail with ErrClosed.
 func (r *Registry) Delete(key Key) {
 	r.mu.Lock()
-	run, ok := r.links[key]
-	delete(r.links, key)
+	run, ok := r.caches[key]
+	delete(r.caches, key)
 	r.mu.Unlock()
 	if !ok {
 		return
@@ -314,7 +314,7 @@ func (r *Registry) Delete(key Key) {
 	r.hub.publish(key, "")
 }
 
-// Subscribe returns a subscription to the changes of all links, those to come included.
+// Subscribe returns a subscription to the changes of all caches, those to come included.
 func (r *Registry) Subscribe() *Subscription { return r.hub.subscribe() }
 
 // Start keeps the registry open until the context ends, then closes it; it makes the registry a Runnable of a manager.
@@ -324,17 +324,17 @@ func (r *Registry) Start(ctx context.Context) error {
 	return nil
 }
 
-// Close ends all links and waits for them. Nothing can be set afterwards.
+// Close ends all caches and waits for them. Nothing can be set afterwards.
 func (r *Registry) Close() {
 	r.mu.Lock()
 	r.closed = true
-	links := r.links
-	r.links = map[Key]*running{}
+	caches := r.caches
+	r.caches = map[Key]*running{}
 	r.mu.Unlock()
-	for _, run := range links {
+	for _, run := range caches {
 		run.stop()
 	}
-	for _, run := range links {
+	for _, run := range caches {
 		<-run.ended
 	}
 }

@@ -35,14 +35,14 @@ const maxClockDifference = 30 * time.Second
 
 // A Snapshot is what is known of a cluster's nodes at one time. It never changes.
 type Snapshot struct {
-	// Taken is when Slurm was asked for what is in the snapshot, by the link's clock; zero when it never answered.
+	// Taken is when Slurm was asked for what is in the snapshot, by the cache's clock; zero when it never answered.
 	Taken time.Time
 	// Listed is when Slurm was asked for its last list; since then it has only answered that nothing changed. What it does not have is
 	// known from then.
 	Listed time.Time
 	// Updated is slurmctld's own time of its last list.
 	Updated time.Time
-	// Ahead is how far slurmctld's clock is ahead of the link's, negative when it is behind. It is zero for clocks that show
+	// Ahead is how far slurmctld's clock is ahead of the cache's, negative when it is behind. It is zero for clocks that show
 	// nearly the same, and stays as it is until it is clearly wrong, so that what is computed with it does not waver.
 	Ahead time.Duration
 	Trust Trust
@@ -74,7 +74,7 @@ type Snapshot struct {
 	lostSince time.Time
 	// forgotten are dynamic nodes that vanished together with most others, and have not come back.
 	forgotten map[string]bool
-	// deleted are nodes that the link itself deletes and that may be in lists still, with the time when it began to.
+	// deleted are nodes that the cache itself deletes and that may be in lists still, with the time when it began to.
 	deleted map[string]time.Time
 }
 
@@ -102,10 +102,10 @@ func (s *Snapshot) Node(name string) (n *rest.Node, exists node.Answer) {
 
 // Forgotten reports whether a node that Slurm does not have vanished between two lists together with most dynamic nodes of the cluster.
 // Then nobody deleted its record, which Slurm does only for nodes without jobs: slurmctld has lost its state. What ran there may still
-// run. For a link that has just started it is false.
+// run. For a cache that has just started it is false.
 func (s *Snapshot) Forgotten(name string) bool { return s.forgotten[name] }
 
-// Deleted reports whether the snapshot's record of a node is one that the link has begun to delete since Slurm was asked. A node that
+// Deleted reports whether the snapshot's record of a node is one that the cache has begun to delete since Slurm was asked. A node that
 // registers under the name meanwhile is another one.
 func (s *Snapshot) Deleted(name string) bool {
 	at, ok := s.deleted[name]
@@ -146,7 +146,7 @@ func ReasonOf(n *rest.Node) node.Reason {
 	return node.Reason{Text: n.Reason, SetBy: n.ReasonUser, At: n.ReasonTime}
 }
 
-// Ours is a time of a node by the link's clock, where Slurm gives it by its own; zero stays zero. A time by the clock of a slurmctld that
+// Ours is a time of a node by the cache's clock, where Slurm gives it by its own; zero stays zero. A time by the clock of a slurmctld that
 // was ahead of the one that answers now would be later than when the node was seen to have it; then it is that.
 func (s *Snapshot) Ours(node string, t time.Time) time.Time {
 	if t.IsZero() {
@@ -237,7 +237,7 @@ func (s *Snapshot) has(nodes []string) bool {
 	return !slices.ContainsFunc(nodes, func(name string) bool { return s.nodes[name] == nil })
 }
 
-// forgottenIn are the forgotten nodes when Slurm lists these ones next. Nodes of slurm.conf are always there, and those that the link
+// forgottenIn are the forgotten nodes when Slurm lists these ones next. Nodes of slurm.conf are always there, and those that the cache
 // deletes vanish on purpose.
 func (s *Snapshot) forgottenIn(next map[string]*rest.Node) map[string]bool {
 	forgotten := map[string]bool{}

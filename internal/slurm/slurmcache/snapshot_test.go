@@ -158,7 +158,7 @@ func TestNodesThatVanishWithMostOthersAreForgottenUntilTheyComeBack(t *testing.T
 	tests := []struct {
 		name  string
 		lists []string // dynamic nodes, but for those of slurm.conf in capitals
-		meant []string // deleted by the link before the last list
+		meant []string // deleted by the cache before the last list
 		want  string
 	}{
 		{"no node is forgotten while none vanishes", []string{"a b c", "a b c"}, nil, ""},

@@ -19,11 +19,11 @@ type Key struct {
 // String is "namespace/name".
 func (k Key) String() string { return k.Namespace + "/" + k.Name }
 
-// A Change is a node that is new, gone or different in a link's snapshot. With an empty Node the trust in the snapshot changed, or the
-// link came or went. With Slurmctld as Node something about the slurmctlds changed, and with Followed something about followed jobs.
+// A Change is a node that is new, gone or different in a cache's snapshot. With an empty Node the trust in the snapshot changed, or the
+// cache came or went. With Slurmctld as Node something about the slurmctlds changed, and with Followed something about followed jobs.
 type Change struct {
-	Link Key
-	Node string
+	Cluster Key
+	Node    string
 }
 
 // A Subscription collects changes until somebody takes them. It needs no goroutine: a subscriber that is slow finds the
@@ -46,7 +46,7 @@ func (s *Subscription) Take() []Change {
 	s.pending = nil
 	s.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(pending), func(a, b Change) int {
-		return cmp.Or(cmp.Compare(a.Link.Namespace, b.Link.Namespace), cmp.Compare(a.Link.Name, b.Link.Name), cmp.Compare(a.Node, b.Node))
+		return cmp.Or(cmp.Compare(a.Cluster.Namespace, b.Cluster.Namespace), cmp.Compare(a.Cluster.Name, b.Cluster.Name), cmp.Compare(a.Node, b.Node))
 	})
 }
 
@@ -90,7 +90,7 @@ func (h *hub) remove(s *Subscription) {
 	delete(h.subscriptions, s)
 }
 
-// publish sends nodes of a link to all subscriptions; an empty name stands for the link itself.
+// publish sends nodes of a cache to all subscriptions; an empty name stands for the cache itself.
 func (h *hub) publish(key Key, nodes ...string) {
 	if len(nodes) == 0 {
 		return

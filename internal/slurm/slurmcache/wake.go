@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// A wake signals a part of a link that there is something to ask for.
+// A wake signals a part of a cache that there is something to ask for.
 type wake chan struct{}
 
 func newWake() wake { return make(wake, 1) }
@@ -58,7 +58,7 @@ func wait(ctx context.Context, clock clock.Clock, done <-chan struct{}, left fun
 	}
 }
 
-// A view holds the snapshot of a link. Reading it never blocks.
+// A view holds the snapshot of a cache. Reading it never blocks.
 type view struct {
 	clock   clock.Clock
 	current atomic.Pointer[Snapshot]

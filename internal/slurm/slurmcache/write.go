@@ -76,7 +76,7 @@ func (w *writer) write(ctx context.Context, nodes []string, c change) Failures {
 	return failures
 }
 
-// unsent returns why a write did not leave: the link has ended, or its time was over.
+// unsent returns why a write did not leave: the cache has ended, or its time was over.
 func unsent(ended error) error {
 	if errors.Is(ended, context.DeadlineExceeded) {
 		return ErrLate

@@ -37,7 +37,7 @@ type writer struct {
 	view       *view
 	nodes      nodeLister
 	load       *loadLimit
-	done       <-chan struct{} // closed when the link has ended
+	done       <-chan struct{} // closed when the cache has ended
 	publish    func(nodes ...string)
 	// requested counts a write that a caller asked for, and batched the nodes of one call.
 	requested func()
@@ -69,8 +69,8 @@ func (w *writer) wrote() {
 	w.nodes.poke()
 }
 
-// ErrClosed is for a link that ended before it made a write, or before it was known what became of it.
-var ErrClosed = errors.New("the link to Slurm is closed")
+// ErrClosed is for a cache that ended before it made a write, or before it was known what became of it.
+var ErrClosed = errors.New("the Slurm cache is closed")
 
 // ErrLate is for a write that was not made because its time was over before it could leave.
 var ErrLate = errors.New("the write could not leave in time")
@@ -122,7 +122,7 @@ func (w *writer) Draining() bool {
 	return w.states.waiting(func(c change) bool { return c.update.State == drain })
 }
 
-// Written is when the last write about states ended, by the link's clock. A list that was asked for later shows it.
+// Written is when the last write about states ended, by the cache's clock. A list that was asked for later shows it.
 func (w *writer) Written() time.Time {
 	w.states.mu.Lock()
 	defer w.states.mu.Unlock()
@@ -171,7 +171,7 @@ func (w *writer) ReviveLater(ctx context.Context, name string, deadline time.Tim
 }
 
 // UpdateLater updates one node for a caller that does not wait, and whose context only gives the caller's span: done is called, from a
-// goroutine of the link, when it is known what became of the update, and then subscribers get the node. done must not block. Equal
+// goroutine of the cache, when it is known what became of the update, and then subscribers get the node. done must not block. Equal
 // updates within the window leave as one call.
 func (w *writer) UpdateLater(ctx context.Context, name string, u Update, done func(error)) {
 	w.later(ctx, w.attributes, name, updating(u.forSlurm()), done)
@@ -203,7 +203,7 @@ func (u Update) forSlurm() rest.NodeUpdate {
 }
 
 // Forget deletes the records of nodes. A node that Slurm does not have is a success; Slurm refuses those that run jobs, and
-// the link those on which jobs are suspended. A slurmd that still runs there does not register again until it is restarted.
+// the cache those on which jobs are suspended. A slurmd that still runs there does not register again until it is restarted.
 func (w *writer) Forget(ctx context.Context, nodes []string) Failures {
 	return w.submit(ctx, w.states, nodes, change{delete: true, key: "delete"})
 }

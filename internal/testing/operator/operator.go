@@ -144,7 +144,7 @@ func (o *Operator) run() {
 	options := operator.Options{
 		Namespace: "coxswain-system", Namespaces: []string{o.Namespace}, Enabled: o.enabled, Concurrency: func(string) int { return 4 },
 		Images: image.Set{Registry: "example.com/coxswain", Tag: "26.05"}, ClusterDomain: "cluster.local",
-		Links:      slurmcache.Options{Transport: o.Slurm.Transport(), Interval: 50 * time.Millisecond, Window: time.Millisecond, Budget: o.Budget},
+		Caches:     slurmcache.Options{Transport: o.Slurm.Transport(), Interval: 50 * time.Millisecond, Window: time.Millisecond, Budget: o.Budget},
 		DrainLimit: o.DrainLimit, Storage: o.Storage, Metrics: o.Metrics,
 		Health: health.Conditions{
 			Types: []string{health.DefaultMaintenanceType, health.HardwareIssuesSuspected}, IgnoredLabels: map[string]string{"spare": "yes"},
@@ -324,7 +324,7 @@ func (o *Operator) hidesDrains() bool {
 // asked returns how often Slurm was asked for its nodes.
 func (o *Operator) asked() int { return o.Slurm.Counters().Calls["GET nodes"] }
 
-// linked reports whether the operator has a working link, and so will ask Slurm again.
+// linked reports whether the operator has a working Slurm cache, and so will ask Slurm again.
 func (o *Operator) linked() bool {
 	var controllers slinkyv1beta1.ControllerList
 	if err := o.User.List(o.t.Context(), &controllers, client.InNamespace(o.Namespace)); err != nil {

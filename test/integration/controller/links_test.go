@@ -14,7 +14,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/operator"
 )
 
-// The link's two conditions stand beside those of the Controller's own reconciler, and neither writer undoes those of the other.
+// The Slurm cache's two conditions stand beside those of the Controller's own reconciler, and neither writer undoes those of the other.
 func TestTheControllerSaysHowItsLinkIs(t *testing.T) {
 	t.Parallel()
 	o := operator.StartWorkers(t, 1, `partition: {enabled: true}`)
@@ -38,7 +38,7 @@ func TestTheControllerSaysHowItsLinkIs(t *testing.T) {
 	o.Writes.ExpectNone(t)
 }
 
-// What a minute may see is deleted at once; the others wait, and the Controller shows that. How many those are is decided by the link.
+// What a minute may see is deleted at once; the others wait, and the Controller shows that. How many those are is decided by the Slurm cache.
 func TestDeletionsOverTheBudgetWait(t *testing.T) {
 	t.Parallel()
 	o := operator.StartWorkers(t, 5, `partition: {enabled: true}`)

@@ -166,7 +166,7 @@ func TestWhoProtectsWhat(t *testing.T) {
 	}
 }
 
-// expectWaitingLink waits until the operator has no link to Slurm any more.
+// expectWaitingLink waits until the operator has no Slurm cache any more.
 func expectWaitingLink(t *testing.T, o *operator.Operator) {
 	t.Helper()
 	operator.ExpectCondition[slinkyv1beta1.Controller](o, "demo", slinkyv1beta1.ConditionSlurmReachable, "False", slinkyv1beta1.ReasonNoRestAPI)

@@ -19,7 +19,7 @@ import (
 func (w *world) react(run types.UID) error {
 	check, _ := aCheck(w.t, "first")
 	w.r.memory.enter(gpu(), origin{check: check.UID})
-	return w.r.react(w.t.Context(), check, w.link, run, activecheckplan.Conclusion{
+	return w.r.react(w.t.Context(), check, w.cache, run, activecheckplan.Conclusion{
 		Job:       activecheckplan.EndedJob{CheckedJob: activecheckplan.CheckedJob{ID: "7", State: "FAILED", Nodes: []string{"w-0"}}},
 		Reactions: []activecheckplan.NodeReaction{{Node: "w-0", Drain: "[hardware_problem] gpu"}},
 	})

@@ -36,7 +36,7 @@ func (r *reconciler) drive(ctx context.Context, check *nebiusv1alpha1.ActiveChec
 		errs = append(errs, r.mark(ctx, check, p.marks))
 	}
 	for _, run := range p.runs {
-		errs = append(errs, r.step(ctx, check, f.link, run))
+		errs = append(errs, r.step(ctx, check, f.cache, run))
 	}
 	return errors.Join(errs...)
 }
@@ -98,7 +98,7 @@ func (r *reconciler) submit(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 	return r.submitted(ctx, check, run)
 }
 
-// refused reports whether Slurm refuses a job. The link is Fresh, so what is unauthorized is the user of the job.
+// refused reports whether Slurm refuses a job. The Slurm cache is Fresh, so what is unauthorized is the user of the job.
 func refused(err error) bool {
 	return errors.Is(err, slurmrest.Refused) || errors.Is(err, slurmrest.Absent) || errors.Is(err, slurmrest.Unauthorized)
 }

@@ -28,8 +28,8 @@ type facts struct {
 	activecheckplan.Input
 	// problems are what the spec refers to and is missing.
 	problems problem.List
-	// link leads to the cluster's Slurm; nil if there is none, and for a check of type k8sJob.
-	link *slurmcache.Cache
+	// cache is the cluster's Slurm cache; nil if there is none, and for a check of type k8sJob.
+	cache *slurmcache.Cache
 	// runs are the runs of Slurm jobs that are not over.
 	runs []activecheckplan.RunInput
 }
@@ -64,7 +64,7 @@ func (r *reconciler) gather(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 		if f.problems, err = problem.FromError(err); err != nil {
 			return f, err
 		}
-		f.link, f.runs, err = r.runs(ctx, check, f.Jobs)
+		f.cache, f.runs, err = r.runs(ctx, check, f.Jobs)
 		return f, err
 	}
 	r.forget(client.ObjectKeyFromObject(check)) // it may have been one of Slurm jobs

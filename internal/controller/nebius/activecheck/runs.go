@@ -35,7 +35,7 @@ func (r *reconciler) runs(ctx context.Context, check *nebiusv1alpha1.ActiveCheck
 		r.forget(key)
 		r.memory.enter(key, from)
 	}
-	l, linked := r.links.Get(from.cluster)
+	l, linked := r.caches.Get(from.cluster)
 	var errs []error
 	var followed []int64
 	for i := range jobs {

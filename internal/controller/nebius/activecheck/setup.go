@@ -46,7 +46,7 @@ import (
 
 type reconciler struct {
 	reconcile.Base
-	links   *slurmcache.Registry
+	caches  *slurmcache.Registry
 	budgets *budget.Budgets
 	memory  memory
 }
@@ -71,13 +71,13 @@ func references(c *nebiusv1alpha1.ActiveCheck) (out []string) {
 }
 
 // Setup registers the controller of ActiveChecks.
-func Setup(mgr ctrl.Manager, base reconcile.Base, links *slurmcache.Registry, budgets *budget.Budgets) error {
-	r := &reconciler{Base: base, links: links, budgets: budgets}
+func Setup(mgr ctrl.Manager, base reconcile.Base, caches *slurmcache.Registry, budgets *budget.Budgets) error {
+	r := &reconciler{Base: base, caches: caches, budgets: budgets}
 	return r.kind().Setup(mgr, reconcile.Watches{
 		List: &nebiusv1alpha1.ActiveCheckList{}, PodTemplates: true,
 		Owns: []client.Object{&batchv1.CronJob{}, &batchv1.Job{}},
 		Other: func(b *builder.Builder) {
-			b.WatchesRawSource(reconcile.SlurmChanges(links, r.wake))
+			b.WatchesRawSource(reconcile.SlurmChanges(caches, r.wake))
 			b.Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(checkOfRun))
 			b.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(needed), builder.WithPredicates(needy()))
 			b.Watches(&nebiusv1.SlurmCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(gateChanges()))
@@ -99,13 +99,13 @@ func (r *reconciler) kind() *reconcile.Kind[*nebiusv1alpha1.ActiveCheck, facts, 
 	}
 }
 
-// wake wakes the checks of Slurm jobs whose runs wait for what a link now reports.
+// wake wakes the checks of Slurm jobs whose runs wait for what a Slurm cache now reports.
 func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change slurmcache.Change) {
 	if change.Node != "" && change.Node != slurmcache.Followed {
 		return
 	}
-	for _, request := range r.requests(ctx, change.Link.Namespace, func(c *nebiusv1alpha1.ActiveCheck) bool {
-		return activecheckplan.IsSlurmJob(c) && c.Spec.SlurmClusterRefName == change.Link.Name
+	for _, request := range r.requests(ctx, change.Cluster.Namespace, func(c *nebiusv1alpha1.ActiveCheck) bool {
+		return activecheckplan.IsSlurmJob(c) && c.Spec.SlurmClusterRefName == change.Cluster.Name
 	}) {
 		queue.Add(request)
 	}
@@ -118,7 +118,7 @@ func (r *reconciler) forget(check types.NamespacedName) {
 		return
 	}
 	r.budgets.Withdraw(budgetName(check))
-	if l, linked := r.links.Get(from.cluster); linked {
+	if l, linked := r.caches.Get(from.cluster); linked {
 		l.FollowJobs(check.String())
 	}
 }

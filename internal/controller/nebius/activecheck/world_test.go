@@ -43,7 +43,7 @@ type world struct {
 	client client.Client
 	events *events.FakeRecorder
 	r      *reconciler
-	link   *slurmcache.Cache
+	cache  *slurmcache.Cache
 }
 
 // live is a cache that has what the server has.
@@ -87,8 +87,8 @@ func simulate(t *testing.T, test func(w *world)) {
 				ownerReferences: [{apiVersion: slinky.slurm.net/v1beta1, kind: NodeSet, name: w, uid: w, controller: true}]}, spec: {hostname: `+name+`}}`))
 		}
 		w.client = serving(t, objects...)
-		links := slurmcache.NewRegistry(slurmcache.Options{Transport: w.slurm.Transport()})
-		defer links.Close()
+		caches := slurmcache.NewRegistry(slurmcache.Options{Transport: w.slurm.Transport()})
+		defer caches.Close()
 		issuer, err := token.NewSigned(key, "slurm", 0)
 		if err != nil {
 			t.Fatal(err)
@@ -97,7 +97,7 @@ func simulate(t *testing.T, test func(w *world)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w.link, err = links.Set(slurmcache.Key{Namespace: "slurm", Name: "demo"}, slurmcache.Config{Endpoint: "http://slurm:6820", Issuer: issuer, Checks: asChecks}); err != nil {
+		if w.cache, err = caches.Set(slurmcache.Key{Namespace: "slurm", Name: "demo"}, slurmcache.Config{Endpoint: "http://slurm:6820", Issuer: issuer, Checks: asChecks}); err != nil {
 			t.Fatal(err)
 		}
 		w.r = &reconciler{
@@ -105,7 +105,7 @@ func simulate(t *testing.T, test func(w *world)) {
 				Reader:  reference.Reader{Client: w.client, Live: w.client, Metadata: live{reader: w.client}},
 				Applier: kube.NewApplier(w.client, w.client), Recorder: w.events, Clock: clock.RealClock{},
 			},
-			links: links, budgets: budget.New(health.DrainLimit{Number: 1}, clock.RealClock{}),
+			caches: caches, budgets: budget.New(health.DrainLimit{Number: 1}, clock.RealClock{}),
 		}
 		w.after(time.Minute)
 		test(w)

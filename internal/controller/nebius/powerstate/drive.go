@@ -37,7 +37,7 @@ func (r *reconciler) drive(ctx context.Context, state *nebiusv1alpha1.NodeSetPow
 // request has Slurm power nodes up and down. It first asks what Slurm wants by now: a request that is made twice would undo what somebody
 // else has asked for meanwhile.
 func (r *reconciler) request(ctx context.Context, state *nebiusv1alpha1.NodeSetPowerState, f facts, p *plan) error {
-	l, ok := r.linkOf(f.composed)
+	l, ok := r.cacheOf(f.composed)
 	if !ok || len(p.nodes.Up)+len(p.nodes.Down) == 0 {
 		return nil
 	}

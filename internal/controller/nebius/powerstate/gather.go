@@ -92,7 +92,7 @@ func (r *reconciler) gather(ctx context.Context, state *nebiusv1alpha1.NodeSetPo
 	if f.pods, err = r.pods(ctx, composed); err != nil {
 		return f, err
 	}
-	if l, ok := r.linkOf(composed); ok {
+	if l, ok := r.cacheOf(composed); ok {
 		f.hear(l.Snapshot())
 	}
 	if !f.asked {
@@ -118,8 +118,8 @@ func reachable(controller *slinkyv1beta1.Controller) bool {
 	return meta.IsStatusConditionTrue(controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)
 }
 
-func (r *reconciler) linkOf(composed *slinkyv1beta1.NodeSet) (*slurmcache.Cache, bool) {
-	return r.links.Get(slurmcache.Key{Namespace: composed.Namespace, Name: composed.Spec.ControllerRef.Name})
+func (r *reconciler) cacheOf(composed *slinkyv1beta1.NodeSet) (*slurmcache.Cache, bool) {
+	return r.caches.Get(slurmcache.Key{Namespace: composed.Namespace, Name: composed.Spec.ControllerRef.Name})
 }
 
 // pods returns the pods of the workers, by ordinal.

@@ -42,18 +42,18 @@ const changesWindow = 500 * time.Millisecond
 
 type reconciler struct {
 	reconcile.Base
-	links *slurmcache.Registry
+	caches *slurmcache.Registry
 }
 
 // Setup registers the controller of NodeSetPowerStates.
-func Setup(mgr ctrl.Manager, base reconcile.Base, links *slurmcache.Registry) error {
-	r := &reconciler{Base: base, links: links}
+func Setup(mgr ctrl.Manager, base reconcile.Base, caches *slurmcache.Registry) error {
+	r := &reconciler{Base: base, caches: caches}
 	return r.kind().Setup(mgr, reconcile.Watches{Other: func(b *builder.Builder) {
 		b.Watches(&nebiusv1alpha1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(reconcile.SameName), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 		b.Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(reference.SourceOf), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 		b.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod), builder.WithPredicates(podChanges()))
 		b.Watches(&slinkyv1beta1.Controller{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(reachableChanges()))
-		b.WatchesRawSource(reconcile.SlurmChanges(links, r.wake))
+		b.WatchesRawSource(reconcile.SlurmChanges(caches, r.wake))
 	}})
 }
 
@@ -113,7 +113,7 @@ func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change slu
 	if change.Node != "" && !isWorker {
 		return
 	}
-	for _, request := range r.of(ctx, change.Link.Namespace, set) {
+	for _, request := range r.of(ctx, change.Cluster.Namespace, set) {
 		queue.AddAfter(request, changesWindow)
 	}
 }

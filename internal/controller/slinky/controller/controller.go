@@ -44,7 +44,7 @@ import (
 
 type reconciler struct {
 	reconcile.Base
-	links *slurmcache.Registry
+	caches *slurmcache.Registry
 	// definitions has the CRD of ServiceMonitors.
 	definitions kube.Definitions
 	// configs are the files of the ConfigMaps as they were last, by the UIDs of their Controllers, see remember.
@@ -57,8 +57,8 @@ func Index(ctx context.Context, mgr ctrl.Manager) error {
 }
 
 // Setup registers the controller of Controllers. definitions has the CRD of ServiceMonitors, if there is one.
-func Setup(mgr ctrl.Manager, base reconcile.Base, links *slurmcache.Registry, definitions kube.Definitions) error {
-	r := &reconciler{Base: base, links: links, definitions: definitions, configs: lru.New(maxRemembered)}
+func Setup(mgr ctrl.Manager, base reconcile.Base, caches *slurmcache.Registry, definitions kube.Definitions) error {
+	r := &reconciler{Base: base, caches: caches, definitions: definitions, configs: lru.New(maxRemembered)}
 	kind := &reconcile.Kind[*slinkyv1beta1.Controller, facts, *plan, observation]{
 		Base:    &r.Base,
 		New:     func() *slinkyv1beta1.Controller { return &slinkyv1beta1.Controller{} },
@@ -78,7 +78,7 @@ func Setup(mgr ctrl.Manager, base reconcile.Base, links *slurmcache.Registry, de
 		Other: func(b *builder.Builder) {
 			// The specs of NodeSets, whether they exist, and how many workers they are to have decide what is rendered.
 			b.Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(reference.ControllerOf), builder.WithPredicates(reference.TermsChange()))
-			b.WatchesRawSource(reconcile.SlurmChanges(r.links, wakeController))
+			b.WatchesRawSource(reconcile.SlurmChanges(r.caches, wakeController))
 			r.watchDefinition(b)
 		},
 	})

@@ -34,7 +34,7 @@ func (r *reconciler) live(ctx context.Context, c *slinkyv1beta1.Controller, set 
 		in.Live = slurmctld.ReadLingering(set)
 	}
 	in.MaxNodeCount = slurmctld.TableOfNodes(in.Live)
-	l, ok := r.links.Get(slurmcache.Key{Namespace: c.Namespace, Name: c.Name})
+	l, ok := r.caches.Get(slurmcache.Key{Namespace: c.Namespace, Name: c.Name})
 	if !ok {
 		return nil
 	}

@@ -34,7 +34,7 @@ const (
 
 // absent gathers the absences. Nothing is asked while there are none.
 func (r *reconciler) absent(ctx context.Context, c *slinkyv1beta1.Controller) absences {
-	l, ok := r.links.Get(slurmcache.Key{Namespace: c.Namespace, Name: c.Name})
+	l, ok := r.caches.Get(slurmcache.Key{Namespace: c.Namespace, Name: c.Name})
 	if !ok || c.Spec.External {
 		return absences{}
 	}
@@ -58,10 +58,10 @@ func (a absences) wait(c *slinkyv1beta1.Controller, digest string) error {
 		digest, hostlist.Compress(slices.Clone(a.endangered)), slinkyv1beta1.AnnotationEndJobs, digest)
 }
 
-// configure announces to the link what slurmctld is to read, before that is written. It returns an error when records have been deleted
+// configure announces to the Slurm cache what slurmctld is to read, before that is written. It returns an error when records have been deleted
 // since the absences were gathered, so that they are gathered again.
 func (r *reconciler) configure(c *slinkyv1beta1.Controller, known absences, p *plan) error {
-	l, ok := r.links.Get(slurmcache.Key{Namespace: c.Namespace, Name: c.Name})
+	l, ok := r.caches.Get(slurmcache.Key{Namespace: c.Namespace, Name: c.Name})
 	if !ok {
 		return nil
 	}

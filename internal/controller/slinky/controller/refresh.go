@@ -55,7 +55,7 @@ func mark(pods []corev1.Pod, active, refresh string) []marking {
 	return out
 }
 
-// drive applies what was rendered, asks the link for what slurmctld has loaded, and marks pods.
+// drive applies what was rendered, asks the Slurm cache for what slurmctld has loaded, and marks pods.
 func (r *reconciler) drive(ctx context.Context, c *slinkyv1beta1.Controller, f facts, p *plan, _ *observation) error {
 	if err := r.configure(c, f.absences, p); err != nil {
 		return err

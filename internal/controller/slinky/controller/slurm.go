@@ -18,17 +18,17 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
-// wakeController wakes a Controller when its slurmctlds answer something else, or when their link comes or goes.
+// wakeController wakes a Controller when its slurmctlds answer something else, or when their Slurm cache comes or goes.
 func wakeController(_ context.Context, queue reconcile.Queue, change slurmcache.Change) {
 	if change.Node == slurmcache.Slurmctld || change.Node == "" {
-		queue.Add(ctrl.Request{NamespacedName: client.ObjectKey{Namespace: change.Link.Namespace, Name: change.Link.Name}})
+		queue.Add(ctrl.Request{NamespacedName: client.ObjectKey{Namespace: change.Cluster.Namespace, Name: change.Cluster.Name}})
 	}
 }
 
 // running gathers what is known about the slurmctlds.
 func (r *reconciler) running(ctx context.Context, c *slinkyv1beta1.Controller) (slurmctlds, error) {
 	out := slurmctlds{needs: need.Answer{Unknown: "there is no RestApi, so Slurm cannot be asked"}}
-	if l, ok := r.links.Get(slurmcache.Key{Namespace: c.Namespace, Name: c.Name}); ok {
+	if l, ok := r.caches.Get(slurmcache.Key{Namespace: c.Namespace, Name: c.Name}); ok {
 		out.linked, out.daemons, out.needs = true, l.Daemons(), l.LeavingJobs()
 	}
 	if c.Spec.External {
@@ -42,9 +42,9 @@ func (r *reconciler) running(ctx context.Context, c *slinkyv1beta1.Controller) (
 	return out, nil
 }
 
-// attend has the link ask slurmctld until it has loaded the configuration, and whether partitions and nodes that linger may go.
+// attend has the Slurm cache ask slurmctld until it has loaded the configuration, and whether partitions and nodes that linger may go.
 func (r *reconciler) attend(c *slinkyv1beta1.Controller, p *plan) {
-	l, ok := r.links.Get(slurmcache.Key{Namespace: c.Namespace, Name: c.Name})
+	l, ok := r.caches.Get(slurmcache.Key{Namespace: c.Namespace, Name: c.Name})
 	if !ok {
 		return
 	}

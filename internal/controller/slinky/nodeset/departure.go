@@ -97,7 +97,7 @@ func (r *reconciler) finalizeWorkers(ctx context.Context, n *slinkyv1beta1.NodeS
 // would wait for a worker that nobody makes. again is when to look again, as long as Slurm has not shown the drains. It waits for nothing
 // while Slurm does not answer.
 func (r *reconciler) leavePoweredDown(ctx context.Context, n *slinkyv1beta1.NodeSet) (again time.Time, err error) {
-	l, ok := r.linkOf(n)
+	l, ok := r.cacheOf(n)
 	if !ok || l.Snapshot().Trust != slurmcache.Fresh {
 		return again, nil
 	}
@@ -150,7 +150,7 @@ func (r *reconciler) remaining(ctx context.Context, n *slinkyv1beta1.NodeSet) (i
 // deleteDepartedNodes deletes the records of the workers of a NodeSet that goes, as far as nothing needs them. The NodeSet does not wait
 // for records: those that Slurm does not list, or refuses to delete, stay there. again is set only while another NodeSet asks Slurm.
 func (r *reconciler) deleteDepartedNodes(ctx context.Context, n *slinkyv1beta1.NodeSet) (again time.Time, err error) {
-	l, ok := r.linkOf(n)
+	l, ok := r.cacheOf(n)
 	if !ok || l.Snapshot().Trust != slurmcache.Fresh || workerpod.DryRun(n) {
 		return again, nil
 	}

@@ -76,7 +76,7 @@ func (s *scope) inTurn(ctx context.Context, phases []phase) (again time.Time, er
 func (r *reconciler) drive(ctx context.Context, n *slinkyv1beta1.NodeSet, f facts, p *plan, seen *observation) error {
 	defer func() { r.pace.looked(client.ObjectKeyFromObject(n), len(f.pods), r.Clock.Now()) }()
 	seen.reservation = n.Status.Reservation
-	if l, ok := r.linkOf(n); ok && p.workers.Relist {
+	if l, ok := r.cacheOf(n); ok && p.workers.Relist {
 		l.Relist()
 	}
 	applyErr := r.Apply(ctx, n, &p.Plan, &corev1.ConfigMap{})

@@ -166,9 +166,9 @@ func (r *reconciler) gatherSpec(ctx context.Context, f *facts) error {
 	return nil
 }
 
-// linkOf returns the link to the Slurm cluster that the workers belong to, if there is one.
-func (r *reconciler) linkOf(n *slinkyv1beta1.NodeSet) (*slurmcache.Cache, bool) {
-	return r.links.Get(slurmcache.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name})
+// cacheOf returns the cache of the Slurm cluster that the workers belong to, if there is one.
+func (r *reconciler) cacheOf(n *slinkyv1beta1.NodeSet) (*slurmcache.Cache, bool) {
+	return r.caches.Get(slurmcache.Key{Namespace: n.Namespace, Name: n.Spec.ControllerRef.Name})
 }
 
 // ask adds to the facts what Slurm reports now of the workers' nodes, and returns the names of those that it has. Without a fresh answer
@@ -176,7 +176,7 @@ func (r *reconciler) linkOf(n *slinkyv1beta1.NodeSet) (*slurmcache.Cache, bool) 
 func (r *reconciler) ask(ctx context.Context, n *slinkyv1beta1.NodeSet, pods []corev1.Pod, facts *nodesetplan.Input) (hostlist.Set, error) {
 	registered := hostlist.SetOf()
 	facts.SlurmStateLost, facts.JobsWantedSince = workerpod.Lost(n), r.interest.since(client.ObjectKeyFromObject(n))
-	l, ok := r.linkOf(n)
+	l, ok := r.cacheOf(n)
 	if !ok {
 		return registered, nil
 	}
@@ -232,7 +232,7 @@ type jobInterest struct {
 
 // interestedIn is the Slurm nodes about whose jobs one NodeSet waits to hear.
 type interestedIn struct {
-	link  slurmcache.Key
+	cache slurmcache.Key
 	since time.Time
 	nodes hostlist.Set
 }
@@ -246,14 +246,14 @@ func (a *jobInterest) since(set types.NamespacedName) time.Time {
 func (a *jobInterest) about(change slurmcache.Change) []types.NamespacedName {
 	var out []types.NamespacedName
 	for set, q := range a.of.All() {
-		if q.link == change.Link && q.nodes.Contains(change.Node) {
+		if q.cache == change.Cluster && q.nodes.Contains(change.Node) {
 			out = append(out, set)
 		}
 	}
 	return out
 }
 
-// wantJobs has the link ask for the jobs of the workers that the plan names, and for no others.
+// wantJobs has the Slurm cache ask for the jobs of the workers that the plan names, and for no others.
 func (r *reconciler) wantJobs(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, plan nodesetplan.Plan, now time.Time) {
 	key := client.ObjectKeyFromObject(n)
 	who := "NodeSet " + key.String()
@@ -270,10 +270,10 @@ func (r *reconciler) wantJobs(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, plan 
 		if asked = !q.since.IsZero(); !asked {
 			q.since = now
 		}
-		q.link, q.nodes = cluster, hostlist.SetOf(nodes...)
+		q.cache, q.nodes = cluster, hostlist.SetOf(nodes...)
 		return len(nodes) > 0
 	})
-	if l, ok := r.links.Get(cluster); ok && (asked || len(nodes) > 0) {
+	if l, ok := r.caches.Get(cluster); ok && (asked || len(nodes) > 0) {
 		l.WantJobs(who, nodes...)
 	}
 }

@@ -75,7 +75,7 @@ func (r *reconciler) rememberLeaving(ctx context.Context, n *slinkyv1beta1.NodeS
 		return again, err
 	}
 	plan := nodesetplan.Make(f.workers)
-	if l, ok := r.linkOf(n); ok && plan.Relist {
+	if l, ok := r.cacheOf(n); ok && plan.Relist {
 		l.Relist()
 	}
 	before := n.DeepCopy()

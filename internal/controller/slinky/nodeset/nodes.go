@@ -30,7 +30,7 @@ import (
 func (r *reconciler) watchNodes(b *builder.Builder) {
 	r.watchKubeNodes(b)
 	r.watchNamesakes(b)
-	b.WatchesRawSource(reconcile.SlurmChanges(r.links, r.wake))
+	b.WatchesRawSource(reconcile.SlurmChanges(r.caches, r.wake))
 	b.WatchesRawSource(r.budgetChanges())
 	b.Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(setOfClaim), builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },

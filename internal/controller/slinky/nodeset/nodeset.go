@@ -40,7 +40,7 @@ import (
 
 type reconciler struct {
 	reconcile.Base
-	links    *slurmcache.Registry
+	caches   *slurmcache.Registry
 	budgets  *budget.Budgets
 	interest jobInterest
 	absences absences
@@ -62,9 +62,9 @@ func Index(ctx context.Context, mgr ctrl.Manager) error {
 }
 
 // Setup registers the controller of NodeSets.
-func Setup(mgr ctrl.Manager, base reconcile.Base, links *slurmcache.Registry, budgets *budget.Budgets) error {
+func Setup(mgr ctrl.Manager, base reconcile.Base, caches *slurmcache.Registry, budgets *budget.Budgets) error {
 	r := &reconciler{
-		Base: base, links: links, budgets: budgets,
+		Base: base, caches: caches, budgets: budgets,
 		sealed: lru.New(maxDigests), configs: lru.New(maxConfigs), refusals: lru.New(maxClaimRefusals),
 	}
 	kind := &reconcile.Kind[*slinkyv1beta1.NodeSet, facts, *plan, observation]{

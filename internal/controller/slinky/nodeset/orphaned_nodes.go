@@ -40,7 +40,7 @@ const namedCheckInterval = time.Minute
 // and deletes those whose Kubernetes nodes are gone, if the spec asks for that. After a write, again is when to look again.
 func (r *reconciler) cleanUpOrphanedNodes(ctx context.Context, s *scope) (again time.Time, err error) {
 	n, pods := s.facts.set, s.facts.pods
-	l, ok := r.linkOf(n)
+	l, ok := r.cacheOf(n)
 	if !ok || l.Snapshot().Trust != slurmcache.Fresh {
 		return again, nil
 	}
@@ -60,7 +60,7 @@ func (r *reconciler) cleanUpOrphanedNodes(ctx context.Context, s *scope) (again 
 		return errors.Join(drainErr, pruneErr)
 	})
 	if errors.Is(err, slurmcache.ErrClosed) {
-		return time.Time{}, nil // the cluster goes, or another link follows and reports all its nodes
+		return time.Time{}, nil // the cluster goes, or another Slurm cache follows and reports all its nodes
 	}
 	switch {
 	case pruned || drained:
@@ -172,12 +172,12 @@ func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change slu
 	for _, key := range r.interest.about(change) {
 		queue.Add(ctrl.Request{NamespacedName: key})
 	}
-	l, ok := r.links.Get(change.Link)
+	l, ok := r.caches.Get(change.Cluster)
 	if !ok {
 		return
 	}
 	if change.Node == "" {
-		r.wakeAll(ctx, queue, change.Link)
+		r.wakeAll(ctx, queue, change.Cluster)
 		return
 	}
 	found, _ := l.Snapshot().Node(change.Node)
@@ -185,7 +185,7 @@ func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change slu
 		return
 	}
 	record, ok := orphanedNodeOf(found)
-	if !ok || record.Comment.Namespace != change.Link.Namespace {
+	if !ok || record.Comment.Namespace != change.Cluster.Namespace {
 		return
 	}
 	power := nodesetplan.PowerNode{State: record.State}

@@ -37,20 +37,20 @@ func TestThatSlurmIsTrustedAgainWakesTheNodeSetsOfItsCluster(t *testing.T) {
 			n, _ := o.(*slinkyv1beta1.NodeSet)
 			return references(n)
 		}).Build()
-	links := slurmcache.NewRegistry(slurmcache.Options{})
-	defer links.Close()
+	caches := slurmcache.NewRegistry(slurmcache.Options{})
+	defer caches.Close()
 	key := slurmcache.Key{Namespace: "ns", Name: "demo"}
 	signed, err := token.NewSigned(make([]byte, 32), "slurm", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := links.Set(key, slurmcache.Config{Endpoint: "http://127.0.0.1:1", Issuer: signed}); err != nil {
+	if _, err := caches.Set(key, slurmcache.Config{Endpoint: "http://127.0.0.1:1", Issuer: signed}); err != nil {
 		t.Fatal(err)
 	}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
 	defer queue.ShutDown()
-	r := &reconciler{Base: reconcile.Base{Reader: reference.Reader{Client: cluster}}, links: links}
-	r.wake(t.Context(), queue, slurmcache.Change{Link: key})
+	r := &reconciler{Base: reconcile.Base{Reader: reference.Reader{Client: cluster}}, caches: caches}
+	r.wake(t.Context(), queue, slurmcache.Change{Cluster: key})
 	if n := queue.Len(); n != 1 {
 		t.Fatalf("%d NodeSets are woken", n)
 	}

@@ -71,6 +71,6 @@ func (f facts) planned(revision string) nodesetplan.Input {
 // bornProtected reports whether workers are made with the protect label: a job may start as soon as slurmd has registered. Without a
 // RestApi nothing would ever take the label off.
 func (r *reconciler) bornProtected(n *slinkyv1beta1.NodeSet) bool {
-	_, ok := r.linkOf(n)
+	_, ok := r.cacheOf(n)
 	return ok && workerpod.ProtectionOf(n) == workerpod.UntilDrained
 }

@@ -30,7 +30,7 @@ func (r *reconciler) power(n *slinkyv1beta1.NodeSet, pods []corev1.Pod, registra
 	if !n.SavesPower() {
 		return nil
 	}
-	l, ok := r.linkOf(n)
+	l, ok := r.cacheOf(n)
 	if !ok {
 		return savesPower(n)
 	}
@@ -93,7 +93,7 @@ func registeredWith(comment node.Comment, registration string) node.Answer {
 // confirmPowerDown asks Slurm once more whether the nodes of the pods that go are powered down. Those that are not stay.
 func (r *reconciler) confirmPowerDown(ctx context.Context, s *scope) (again time.Time, err error) {
 	n, f, plan := s.facts.set, s.facts, &s.now
-	l, ok := r.linkOf(n)
+	l, ok := r.cacheOf(n)
 	if len(plan.PowerDown) == 0 || !ok {
 		return again, nil
 	}
@@ -125,7 +125,7 @@ func (r *reconciler) confirmPowerDown(ctx context.Context, s *scope) (again time
 func (r *reconciler) resume(ctx context.Context, s *scope) (again time.Time, err error) {
 	n, in := s.facts.set, s.facts.workers
 	names := nodesetplan.NodesToResume(in)
-	l, ok := r.linkOf(n)
+	l, ok := r.cacheOf(n)
 	if len(names) == 0 || !ok {
 		return again, nil
 	}
@@ -162,7 +162,7 @@ const maxMade = 20
 // come back if something is left to do.
 func (r *reconciler) makeClouds(ctx context.Context, s *scope) (again time.Time, err error) {
 	n, f := s.facts.set, s.facts
-	l, ok := r.linkOf(n)
+	l, ok := r.cacheOf(n)
 	if !ok || nodesetplan.CloudRecords(f.workers).Empty() {
 		return again, nil
 	}

@@ -40,12 +40,12 @@ func (r *reconciler) renewRecords(ctx context.Context, s *scope) (again time.Tim
 		r.renewals.failed(key, r.Clock.Now(), false)
 		return again, nil
 	}
-	l, ok := r.linkOf(n)
+	l, ok := r.cacheOf(n)
 	if !ok || l.Snapshot().Trust != slurmcache.Fresh {
 		reachable := meta.IsStatusConditionTrue(in.Controller.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)
 		again = r.renewals.trying(key, r.Clock.Now(), reachable)
 		if !again.IsZero() {
-			plan.Create = nil // the link's news, and a change of the condition, wake the NodeSet
+			plan.Create = nil // the Slurm cache's news, and a change of the condition, wake the NodeSet
 		}
 		return again, nil
 	}

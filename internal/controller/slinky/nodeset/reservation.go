@@ -39,7 +39,7 @@ func (r *reconciler) reserve(ctx context.Context, s *scope) (time.Time, error) {
 		wanted = nil
 	}
 	known := meta.FindStatusCondition(n.Status.Conditions, slinkyv1beta1.ConditionReservationCreated) != nil
-	l, linked := r.linkOf(n)
+	l, linked := r.cacheOf(n)
 	var booking nodesetplan.ReservationPlan
 	switch held := controllerutil.ContainsFinalizer(n, slinkyv1beta1.FinalizerReservation); {
 	case wanted == nil && !held && !known:
@@ -48,7 +48,7 @@ func (r *reconciler) reserve(ctx context.Context, s *scope) (time.Time, error) {
 		// The reconcile that took the finalizer off could not write the status: the object had changed.
 		booking.Message, seen.reservation = "no reservation is requested", nil
 	case !linked && known:
-		return time.Time{}, nil // What was known stays: an operator that starts has no link yet.
+		return time.Time{}, nil // What was known stays: an operator that starts has no Slurm cache yet.
 	case !linked:
 		booking.Message = "no RestApi refers to Controller " + n.Spec.ControllerRef.Name + ", so that Slurm cannot be asked"
 	case l.Snapshot().Trust != slurmcache.Fresh:
@@ -211,7 +211,7 @@ func (r *reconciler) finalize(ctx context.Context, n *slinkyv1beta1.NodeSet) (ag
 		return time.Time{}, nil
 	}
 	name := nodesetplan.ReservationName(n.Name)
-	if l, ok := r.linkOf(n); ok {
+	if l, ok := r.cacheOf(n); ok {
 		if l.Snapshot().Trust != slurmcache.Fresh {
 			return time.Time{}, nil // the NodeSet is woken when Slurm is trusted again
 		}

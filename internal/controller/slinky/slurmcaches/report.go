@@ -16,26 +16,26 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
-// bearable is how long a link may be without trust before that is reported: slurmctld restarts in less.
+// bearable is how long a Slurm cache may be without trust before that is reported: slurmctld restarts in less.
 const bearable = 15 * time.Second
 
 // maxWordsShown is how many unknown words of states the message has.
 const maxWordsShown = 8
 
-// facts are what is known about the link of one Controller.
+// facts are what is known about the Slurm cache of one Controller.
 type facts struct {
 	// Now is the time of the reconcile.
 	Now time.Time
 	// Last is the condition SlurmReachable as it stands; nil when there is none.
 	Last *metav1.Condition
-	// Missing is why there is no link, as reason and message; the reason is empty when there is one.
+	// Missing is why there is no Slurm cache, as reason and message; the reason is empty when there is one.
 	Missing [2]string
-	// Snapshot is what the link knows, Budget what is spent of its budget.
+	// Snapshot is what the Slurm cache knows, Budget what is spent of its budget.
 	Snapshot *slurmcache.Snapshot
 	Budget   slurmcache.Budget
 }
 
-// unlinked reports whether a reason is one for which there was no link.
+// unlinked reports whether a reason is one for which there was no Slurm cache.
 func unlinked(reason string) bool {
 	return slices.Contains([]string{slinkyv1beta1.ReasonNoRestAPI, slinkyv1beta1.ReasonKeyMissing, slinkyv1beta1.ReasonSuspended}, reason)
 }

@@ -1,8 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package slurmlink keeps one link to Slurm for each Controller that has a RestApi: it sets in the registry of links where slurmrestd is
-// and with which key to sign tokens. The state of a link is in two conditions of the Controller, which are all that is written here:
+// Package slurmcaches keeps one Slurm cache for each Controller that has a RestApi: it sets in the registry of Slurm caches where slurmrestd is
+// and with which key to sign tokens. The state of a Slurm cache is in two conditions of the Controller, which are all that is written here:
 // SlurmReachable and DestructiveActionsPaused.
 package slurmcaches
 
@@ -42,7 +42,7 @@ const slurmUser = "slurm"
 
 type reconciler struct {
 	reconcile.Base
-	links *slurmcache.Registry
+	caches *slurmcache.Registry
 	// endpoint replaces the endpoint of every RestApi; for a manager that runs outside the cluster.
 	endpoint string
 	issuers  perkey.Memory[slurmcache.Key, issuers]
@@ -51,28 +51,28 @@ type reconciler struct {
 // issuers are the token issuers of a cluster and the key that they sign with, so that an unchanged key keeps them.
 type issuers struct {
 	key []byte
-	// slurm signs for slurmUser, checks for link.ChecksUser.
+	// slurm signs for slurmUser, checks for slurmcache.ChecksUser.
 	slurm, checks token.Issuer
 }
 
 // Setup registers the controller. endpoint, when it is not empty, is asked instead of any RestApi's Service.
-func Setup(mgr ctrl.Manager, base reconcile.Base, links *slurmcache.Registry, endpoint string) error {
-	r := &reconciler{Base: base, links: links, endpoint: endpoint}
+func Setup(mgr ctrl.Manager, base reconcile.Base, caches *slurmcache.Registry, endpoint string) error {
+	r := &reconciler{Base: base, caches: caches, endpoint: endpoint}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("slurmlink").
 		For(&slinkyv1beta1.Controller{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, turnsReady()))).
 		Watches(&slinkyv1beta1.RestApi{}, handler.EnqueueRequestsFromMapFunc(reference.ControllerOf),
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, turnsReady()))).
-		WatchesRawSource(reconcile.SlurmChanges(r.links, wake)).
+		WatchesRawSource(reconcile.SlurmChanges(r.caches, wake)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: base.Concurrency})
 	base.WatchSecrets(b, &slinkyv1beta1.ControllerList{})
 	if err := b.Complete(base.Traced("slurmlink", &slinkyv1beta1.Controller{}, r)); err != nil {
-		return fmt.Errorf("setting up the controller of links to Slurm: %w", err)
+		return fmt.Errorf("setting up the controller of Slurm caches: %w", err)
 	}
 	return nil
 }
 
-// turnsReady lets through a Controller or a RestApi that has just become ready: a link that failed so far need not wait any longer.
+// turnsReady lets through a Controller or a RestApi that has just become ready: a Slurm cache that failed so far need not wait any longer.
 func turnsReady() predicate.Predicate {
 	ready := func(o client.Object) bool {
 		var conditions []metav1.Condition
@@ -87,7 +87,7 @@ func turnsReady() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e events.UpdateEvent) bool { return !ready(e.ObjectOld) && ready(e.ObjectNew) }}
 }
 
-// Reconcile makes the link of one Controller follow its RestApi and its key, and reports on it.
+// Reconcile makes the Slurm cache of one Controller follow its RestApi and its key, and reports on it.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	key := slurmcache.Key{Namespace: req.Namespace, Name: req.Name}
 	c := &slinkyv1beta1.Controller{}
@@ -109,7 +109,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, c, f)
 }
 
-// follow sets the link as the Controller, its RestApi and its key ask for, and returns its state.
+// follow sets the Slurm cache as the Controller, its RestApi and its key ask for, and returns its state.
 func (r *reconciler) follow(ctx context.Context, key slurmcache.Key, c *slinkyv1beta1.Controller) (facts, error) {
 	f := facts{Now: r.Clock.Now(), Last: meta.FindStatusCondition(c.Status.Conditions, slinkyv1beta1.ConditionSlurmReachable)}
 	if c.Suspended() {
@@ -132,8 +132,8 @@ func (r *reconciler) follow(ctx context.Context, key slurmcache.Key, c *slinkyv1
 		if rest != nil {
 			return facts{}, rest
 		}
-		if known, ok := r.links.Get(key); ok {
-			// The key may be about to be replaced; the link goes on with the key from before.
+		if known, ok := r.caches.Get(key); ok {
+			// The key may be about to be replaced; the Slurm cache goes on with the key from before.
 			f.Snapshot, f.Budget = known.Snapshot(), known.Budget(f.Now)
 			return f, nil
 		}
@@ -144,11 +144,11 @@ func (r *reconciler) follow(ctx context.Context, key slurmcache.Key, c *slinkyv1
 	if err != nil {
 		return facts{}, fmt.Errorf("using the JWT key of %s: %w", key, err)
 	}
-	if _, known := r.links.Get(key); !known {
+	if _, known := r.caches.Get(key); !known {
 		log.FromContext(ctx).Info("Linked to Slurm", "endpoint", endpoint)
 	}
-	//nolint:contextcheck // a link outlives the reconcile that makes it; the registry ends it
-	l, err := r.links.Set(key, slurmcache.Config{Endpoint: endpoint, Issuer: signed.slurm, Checks: signed.checks})
+	//nolint:contextcheck // a Slurm cache outlives the reconcile that makes it; the registry ends it
+	l, err := r.caches.Set(key, slurmcache.Config{Endpoint: endpoint, Issuer: signed.slurm, Checks: signed.checks})
 	if err != nil {
 		return facts{}, fmt.Errorf("linking to the Slurm cluster of %s: %w", key, err)
 	}
@@ -232,5 +232,5 @@ func (r *reconciler) signers(key slurmcache.Key, secret []byte) (issuers, error)
 
 func (r *reconciler) forget(key slurmcache.Key) {
 	r.issuers.Forget(key)
-	r.links.Delete(key)
+	r.caches.Delete(key)
 }

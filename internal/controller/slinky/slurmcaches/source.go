@@ -13,9 +13,9 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
-// wake wakes the Controllers whose link changed in trust, or ran out of its budget.
+// wake wakes the Controllers whose Slurm cache changed in trust, or ran out of its budget.
 func wake(_ context.Context, queue reconcile.Queue, change slurmcache.Change) {
 	if change.Node == "" {
-		queue.Add(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: change.Link.Namespace, Name: change.Link.Name}})
+		queue.Add(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: change.Cluster.Namespace, Name: change.Cluster.Name}})
 	}
 }

@@ -96,7 +96,7 @@ func TestTheJobsOfANodeWithAFlagThatIsNotKnownAreAskedFor(t *testing.T) {
 			if got := workerplan.Next(w); got.Questions.WantJobs != test.asks || got.Deletion.Delete {
 				t.Errorf("asks %t, deletes %t", got.Questions.WantJobs, got.Deletion.Delete)
 			}
-			w.JobsKnown = node.Yes // a list of jobs alone frees nobody: the link decides by the state
+			w.JobsKnown = node.Yes // a list of jobs alone frees nobody: the Slurm cache decides by the state
 			if got := workerplan.Next(w); got.Deletion.Delete {
 				t.Error("it goes")
 			}
