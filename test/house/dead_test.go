@@ -185,10 +185,10 @@ func TestEveryMethodIsUsed(t *testing.T) {
 
 // allowances are methods that only tests use, and why they stay.
 var allowances = map[string]string{
-	"(*slurm/link.Snapshot).WithJobs": "tests of what reads jobs make a snapshot with some",
-	"(*slurm/rest.Client).Ping":       "which slurmctld answers, for tests of the fake one",
-	"(*slurm/rest.Client).Version":    "which version of the API was chosen, for its tests",
-	"(slurm/node.State).Equal":        "go-cmp compares states with it",
+	"(*slurm/slurmcache.Snapshot).WithJobs": "tests of what reads jobs make a snapshot with some",
+	"(*slurm/rest.Client).Ping":             "which slurmctld answers, for tests of the fake one",
+	"(*slurm/rest.Client).Version":          "which version of the API was chosen, for its tests",
+	"(slurm/node.State).Equal":              "go-cmp compares states with it",
 }
 
 // importerFunc is a function that is a types.Importer.

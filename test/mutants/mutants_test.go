@@ -92,7 +92,7 @@ func theirs() []mutation {
 		{
 			name: "one conflict backs off for minutes",
 			edits: []edit{{
-				"internal/controller/slinky/slurmcaches/slurmlink.go",
+				"internal/controller/slinky/slurmcaches/slurmcaches.go",
 				`return ctrl.Result{RequeueAfter: time.Second}, nil`,
 				`return ctrl.Result{RequeueAfter: 10 * time.Minute}, nil`,
 			}},

@@ -66,7 +66,7 @@ func jobs(f Facts) Jobs {
 	out := Jobs{Why: oneLine(q.Why)}
 	switch {
 	case !f.Slurm.Linked:
-		return Jobs{Unknown: "There is no Slurm cache, so nothing is known of jobs."}
+		return Jobs{Unknown: "There is no link to Slurm, so nothing is known of jobs."}
 	case q.Taken.IsZero() && q.Why != "":
 		out.Unknown = "Slurm was asked for jobs, and has not answered."
 		return out

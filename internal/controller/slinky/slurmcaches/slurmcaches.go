@@ -59,14 +59,14 @@ type issuers struct {
 func Setup(mgr ctrl.Manager, base reconcile.Base, caches *slurmcache.Registry, endpoint string) error {
 	r := &reconciler{Base: base, caches: caches, endpoint: endpoint}
 	b := ctrl.NewControllerManagedBy(mgr).
-		Named("slurmlink").
+		Named("slurmcaches").
 		For(&slinkyv1beta1.Controller{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, turnsReady()))).
 		Watches(&slinkyv1beta1.RestApi{}, handler.EnqueueRequestsFromMapFunc(reference.ControllerOf),
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, turnsReady()))).
 		WatchesRawSource(reconcile.SlurmChanges(r.caches, wake)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: base.Concurrency})
 	base.WatchSecrets(b, &slinkyv1beta1.ControllerList{})
-	if err := b.Complete(base.Traced("slurmlink", &slinkyv1beta1.Controller{}, r)); err != nil {
+	if err := b.Complete(base.Traced("slurmcaches", &slinkyv1beta1.Controller{}, r)); err != nil {
 		return fmt.Errorf("setting up the controller of Slurm caches: %w", err)
 	}
 	return nil
