@@ -22,11 +22,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/coxswain-hpc/coxswain/internal/kube"
+	"github.com/coxswain-hpc/coxswain/internal/observe/tracing"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
+	"github.com/coxswain-hpc/coxswain/internal/render"
+	"github.com/coxswain-hpc/coxswain/internal/render/image"
 )
 
 // Object is an object with conditions in its status.
@@ -170,4 +178,133 @@ func (k *Kind[T, F, P, O]) until(t time.Time) time.Duration {
 		return 0
 	}
 	return max(time.Millisecond, t.Sub(k.Clock.Now()))
+}
+
+// Objects that a component makes delay its end in a foreground deletion. Where the API server enforces rights on
+// that (admission plugin OwnerReferencesPermissionEnforcement, as on OpenShift), it takes the right to the owner's finalizers.
+//
+// +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings/finalizers;controllers/finalizers;loginsets/finalizers;nodesets/finalizers;restapis/finalizers;tokens/finalizers,verbs=update
+
+// There, too, a client that changes the owners of an object must be allowed to delete it: NodeSets share a budget.
+//
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=delete
+
+// Base is what every reconciler works with.
+type Base struct {
+	// Reader reads what specs refer to, and has the client.
+	reference.Reader
+	Applier  *kube.Applier
+	Recorder events.EventRecorder
+	Clock    clock.PassiveClock
+	// Images are used where an object names none.
+	Images image.Set
+	// ClusterDomain is the DNS domain of the Kubernetes cluster.
+	ClusterDomain string
+	// Concurrency is the number of objects of the kind that are reconciled at once.
+	Concurrency int
+	// Process distinguishes this process of the operator from all others, which may believe to lead as well.
+	Process string
+	// Traces makes spans of passes; nil makes none.
+	Traces *tracing.Tracing
+}
+
+// Traced is the reconciler of a controller about objects of a kind, with a span for each pass where traces are on.
+func (b *Base) Traced(controller string, object client.Object, r ctrlreconcile.Reconciler) ctrlreconcile.Reconciler {
+	return b.Traces.Reconciler(controller, object, b.Client, r)
+}
+
+// Plan is what is to be done for one object. It is data only: Decide makes it of facts, Drive carries it out. A kind that has
+// more to do embeds it in a plan of its own.
+type Plan struct {
+	// Output is what has to exist. With problems, nothing of it but the Secrets is applied.
+	render.Output
+	// Notes are about fields that have an effect which users may not expect.
+	Notes []string
+	// Keep are objects that are neither rendered nor pruned: what still serves while its successor starts.
+	Keep []client.Object
+	// Release are objects that several owners share and that this one does not need any more.
+	Release []client.Object
+	// Delete are objects of kinds that are not pruned, because a cluster may not serve them. They are deleted if the object
+	// controls them.
+	Delete []client.Object
+}
+
+// Common returns the part of a plan that all kinds have.
+func (p *Plan) Common() *Plan { return p }
+
+// Planned is a Plan, or a struct that embeds one.
+type Planned interface{ Common() *Plan }
+
+// Apply carries out what all plans have in common: it deletes and releases what is not wanted, applies what was rendered, and
+// prunes the given kinds of objects. With problems only the deletions take place, and with an object that cannot be written nothing.
+func (b *Base) Apply(ctx context.Context, obj client.Object, plan *Plan, prunes ...client.Object) error {
+	if len(plan.Problems) > 0 {
+		return b.deleteAll(ctx, obj, plan.Delete)
+	}
+	desired := make([]client.Object, len(plan.Objects))
+	for i, o := range plan.Objects {
+		desired[i] = o
+	}
+	pending, err := b.Applier.Examine(ctx, obj, desired...)
+	if err != nil {
+		return err
+	}
+	if err := b.deleteAll(ctx, obj, plan.Delete); err != nil {
+		return err
+	}
+	for _, shared := range plan.Release {
+		if err := b.Applier.Release(ctx, obj, shared); err != nil {
+			return err
+		}
+	}
+	result, err := pending.Apply(ctx)
+	if err == nil && len(prunes) > 0 {
+		var pruned kube.Result
+		pruned, err = b.Applier.Prune(ctx, obj, append(desired, plan.Keep...), prunes...)
+		result = result.Join(pruned)
+	}
+	if result.Wrote() {
+		log.FromContext(ctx).Info("Applied what was rendered", "changes", result.String())
+	}
+	return err
+}
+
+// deleteAll deletes objects that the owner controls. They are looked up on the server, since no cache has them.
+func (b *Base) deleteAll(ctx context.Context, owner client.Object, objects []client.Object) error {
+	var errs []error
+	for _, o := range objects {
+		errs = append(errs, b.deleteOwned(ctx, owner, o))
+	}
+	return errors.Join(errs...)
+}
+
+func (b *Base) deleteOwned(ctx context.Context, owner, o client.Object) error {
+	gvk, err := b.Client.GroupVersionKindFor(o)
+	if err != nil {
+		return fmt.Errorf("finding the kind of %T: %w", o, err)
+	}
+	key := client.ObjectKeyFromObject(o)
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(gvk)
+	err = b.Live.Get(ctx, key, live)
+	if err == nil && metav1.IsControlledBy(live, owner) && live.DeletionTimestamp == nil {
+		uid := live.UID
+		err = b.Client.Delete(ctx, live, client.Preconditions{UID: &uid})
+		if err == nil {
+			log.FromContext(ctx).Info("Deleted an object that is not wanted any more", "kind", gvk.Kind, "name", key)
+		}
+	}
+	if err = IgnoreGone(err); err != nil {
+		return fmt.Errorf("deleting %s %s: %w", gvk.Kind, key, err)
+	}
+	return nil
+}
+
+// IgnoreGone forgives that an object is gone, or that another one has its name, or that it has just changed: an event is on
+// its way.
+func IgnoreGone(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
 }

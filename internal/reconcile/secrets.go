@@ -5,6 +5,7 @@ package reconcile
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/render"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/keyset"
 )
 
 // ensureSecrets creates the Secrets with generated keys that do not exist. made is true if one was created, or shared for the first
@@ -85,4 +87,33 @@ func (b *Base) createSecret(ctx context.Context, owner client.Object, s render.S
 		return fmt.Errorf("creating Secret %s/%s: %w", owner.GetNamespace(), s.Name, err)
 	}
 	return nil
+}
+
+// keyBytes is the size of generated keys; Slurm's documentation uses as many.
+const keyBytes = 1024
+
+// generate makes the content of a Secret with generated keys.
+func generate(ctx context.Context, s render.Secret) (map[string][]byte, error) {
+	switch s.Content {
+	case render.RandomBytes:
+		return map[string][]byte{s.Key: randomBytes()}, nil
+	case render.RandomText:
+		return map[string][]byte{s.Key: []byte(rand.Text())}, nil
+	case render.SlurmKey:
+		key := randomBytes()
+		// A slurmd that was started without a set of keys does not learn to use one, so it is there from the beginning.
+		set, err := keyset.New(key)
+		return map[string][]byte{s.Key: key, s.Set: set}, err
+	case render.SSHHostKeys:
+		return hostKeys(ctx)
+	default:
+		return nil, fmt.Errorf("nobody knows how to generate %q", s.Content)
+	}
+}
+
+// randomBytes never fails: the program ends when the system has no randomness (crypto/rand.Read).
+func randomBytes() []byte {
+	value := make([]byte, keyBytes)
+	_, _ = rand.Read(value)
+	return value
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
 // Watches is what wakes the reconciler of a kind.
@@ -146,4 +148,29 @@ func instanceOf(daemon string) handler.MapFunc {
 		}
 		return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: instance}}}
 	}
+}
+
+// Queue is a controller's queue of what to reconcile.
+type Queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+
+// SlurmChanges is a source that passes every change of the Slurm caches to wake, which puts on the queue what it concerns. Its
+// goroutine ends with the controller's context.
+func SlurmChanges(caches *slurmcache.Registry, wake func(ctx context.Context, queue Queue, change slurmcache.Change)) source.Source {
+	return source.Func(func(ctx context.Context, queue Queue) error {
+		subscription := caches.Subscribe()
+		go func() {
+			defer subscription.Close()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-subscription.Ready():
+					for _, change := range subscription.Take() {
+						wake(ctx, queue, change)
+					}
+				}
+			}
+		}()
+		return nil
+	})
 }

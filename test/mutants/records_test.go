@@ -50,7 +50,7 @@ func records() []mutation {
 		},
 		{
 			name:   "slurmd in the network of its Kubernetes node takes the host name of the machine",
-			edits:  []edit{{"internal/render/slurmd/hostnetwork.go", `c.Args = append([]string{"-N", "$(" + kubeNodeVariable + ")"}, c.Args...)`, ``}},
+			edits:  []edit{{"internal/render/slurmd/registration.go", `c.Args = append([]string{"-N", "$(" + kubeNodeVariable + ")"}, c.Args...)`, ``}},
 			suite:  "internal/render/slurmd",
 			caught: "TestPod",
 		},

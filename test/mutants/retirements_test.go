@@ -22,7 +22,7 @@ func retirements() []mutation {
 		},
 		{
 			name:   "a loss of state is not noted while the NodeSet has a mistake",
-			edits:  []edit{{"internal/controller/slinky/nodeset/plan.go", `p.workers = nodesetplan.Make(f.workers)`, `p.workers = nodesetplan.Plan{}`}},
+			edits:  []edit{{"internal/controller/slinky/nodeset/nodeset.go", `p.workers = nodesetplan.Make(f.workers)`, `p.workers = nodesetplan.Plan{}`}},
 			caught: "TestALossOfStateIsNotedInEveryStateOfTheNodeSet/with_a_mistake",
 		},
 		{

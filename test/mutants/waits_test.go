@@ -68,7 +68,7 @@ func waits() []mutation {
 		},
 		{
 			name:   "a SlurmCluster keeps saying that an edit waits",
-			edits:  []edit{{"internal/controller/nebius/slurmcluster/status.go", "s.report.Drop = append(s.report.Drop, slinkyv1beta1.ConditionEditWaits)", "_ = slinkyv1beta1.ConditionEditWaits"}},
+			edits:  []edit{{"internal/controller/nebius/slurmcluster/report.go", "s.report.Drop = append(s.report.Drop, slinkyv1beta1.ConditionEditWaits)", "_ = slinkyv1beta1.ConditionEditWaits"}},
 			suite:  "internal/controller/nebius/slurmcluster",
 			caught: "TestAnEditThatWaitsIsToldByTheCluster",
 		},

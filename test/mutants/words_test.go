@@ -49,7 +49,7 @@ func words() []mutation {
 		},
 		{
 			name:   "Confirm believes a slurmctld whose clock was set back that nothing changed",
-			edits:  []edit{{"internal/slurm/slurmcache/confirm.go", "return p.poll(ctx, true)", "return p.poll(ctx, false)"}},
+			edits:  []edit{{"internal/slurm/slurmcache/deletion_budget.go", "return p.poll(ctx, true)", "return p.poll(ctx, false)"}},
 			suite:  "internal/slurm/slurmcache",
 			caught: "TestAClockThatWasSetBackHidesNothing",
 		},

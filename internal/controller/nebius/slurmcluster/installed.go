@@ -6,6 +6,7 @@ package slurmcluster
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,6 +14,7 @@ import (
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	"github.com/coxswain-hpc/coxswain/internal/compose"
+	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/kube/foreignkind"
 	"github.com/coxswain-hpc/coxswain/internal/render/slurmctld"
 )
@@ -69,4 +71,53 @@ func (r *reconciler) all(ctx context.Context) []ctrl.Request {
 		out = append(out, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 	}
 	return out
+}
+
+// exporter writes the condition of the exporter, if the spec asks for one. Neither the phase nor Ready depend on it: a cluster without an
+// exporter runs jobs all the same.
+func (s *status) exporter() {
+	const kind = nebiusv1.ConditionExporterAvailable
+	exporter, part := s.composed.Components.Exporter, s.seen.Exporter
+	switch {
+	case exporter == nil:
+		s.report.Drop = append(s.report.Drop, kind)
+	case *exporter.Spec.Replicas == 0:
+		s.report.SetCondition(kind, metav1.ConditionFalse, nebiusv1.ReasonMaintenance, "there is no exporter while slurmctld is stopped")
+	case part.Ready:
+		s.report.SetCondition(kind, metav1.ConditionTrue, nebiusv1.ReasonAvailable, part.Name+": "+part.Message)
+	default:
+		s.report.SetCondition(kind, metav1.ConditionFalse, nebiusv1.ReasonNotAvailable, part.Name+": "+part.Message)
+	}
+}
+
+// sConfigController writes the condition of the program that writes files into the jail.
+func (s *status) sConfigController() {
+	const kind = nebiusv1.ConditionSConfigControllerAvailable
+	size := s.cluster.Spec.SConfigController.Node.Size
+	switch {
+	case s.composed.Jail.Condition == nil:
+		s.report.SetCondition(kind, metav1.ConditionFalse, nebiusv1.ReasonDisabled, "the cluster has no jail to write files into")
+	case size != nil && *size == 0:
+		s.report.SetCondition(kind, metav1.ConditionFalse, nebiusv1.ReasonDisabled, "spec.sConfigController.node.size is 0")
+	case s.cluster.Spec.Maintenance.Downscaled():
+		s.report.SetCondition(kind, metav1.ConditionFalse, nebiusv1.ReasonMaintenance, "nothing is written into the jail during maintenance")
+	case s.composed.Jail.Paused:
+		s.report.SetCondition(kind, metav1.ConditionFalse, nebiusv1.ReasonNotAvailable, "nothing else is written into the jail while it is overwritten")
+	default:
+		s.component(kind, s.sConfigControllerPart()...)
+	}
+}
+
+// sConfigControllerPart returns the program that writes files into the jail as a part of the cluster; none where it rests.
+func (s *status) sConfigControllerPart() []kube.Part {
+	writer := s.composed.Components.SConfigController
+	switch {
+	case s.composed.Jail.Condition == nil:
+		return nil
+	case writer == nil:
+		return []kube.Part{s.awaitsJail(kube.Part{Name: "Deployment " + s.cluster.SConfigControllerName(), Reason: kube.ReasonWaiting, Message: "is not created yet"})}
+	case *writer.Spec.Replicas == 0:
+		return nil
+	}
+	return []kube.Part{s.seen.SConfigController}
 }
