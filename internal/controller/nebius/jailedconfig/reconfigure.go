@@ -22,14 +22,17 @@ import (
 // begins another, which does no harm.
 type round struct {
 	// before is when each slurmd had started.
-	before   map[string]time.Time
-	deadline time.Time
-	pause    time.Duration
+	before          map[string]time.Time
+	began, deadline time.Time
+	pause           time.Duration
 }
 
 // roundInterval is the time between the beginnings of two rounds. Slurm reports in whole seconds when a slurmd has started: if one rereads
 // twice within a second, the second time cannot be seen.
 const roundInterval = 2 * time.Second
+
+// againInterval is how long after an unclear round the next one begins: a second reconfiguration within less could end a slurmd.
+const againInterval = 3 * time.Second
 
 // waiting are the rounds under way, by group.
 type waiting struct {
@@ -111,7 +114,7 @@ func (r *reconciler) reconfigure(ctx context.Context, key string) (again time.Du
 			return min(endangeredInterval, r.Poll), fmt.Sprintf("slurmctld has no record of %s, and would end pending jobs that name it; it reconfigures when the node has registered or the jobs are gone",
 				hostlist.Compress(named)), nil
 		}
-		w = &round{before: map[string]time.Time{}, deadline: r.Clock.Now().Add(r.Wait), pause: min(time.Second, r.Poll)}
+		w = &round{before: map[string]time.Time{}, began: r.Clock.Now(), deadline: r.Clock.Now().Add(r.Wait), pause: min(time.Second, r.Poll)}
 		for _, n := range list.Nodes {
 			if counts(n) {
 				w.before[n.Name] = n.SlurmdTime
@@ -129,6 +132,9 @@ func (r *reconciler) reconfigure(ctx context.Context, key string) (again time.Du
 	case len(late) == 0:
 		r.waiting.end(key)
 		return 0, "", nil
+	case w.unclear(list.Nodes) && !r.Clock.Now().Before(w.began.Add(againInterval)):
+		r.waiting.end(key)
+		return w.pause, "slurmds are asked to reread their configuration once more", nil
 	case r.Clock.Now().Before(w.deadline):
 		w.pause = min(2*w.pause, r.Poll)
 		return w.pause, "slurmds reread their configuration", nil
@@ -157,6 +163,15 @@ func (w *round) late(nodes []*rest.Node) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// unclear reports whether a late slurmd had started in the very second in which the round began, because somebody else had Slurm reread its
+// configuration. Slurm shows the same time when it has started once more.
+func (w *round) unclear(nodes []*rest.Node) bool {
+	return slices.ContainsFunc(nodes, func(n *rest.Node) bool {
+		before, was := w.before[n.Name]
+		return was && counts(n) && n.SlurmdTime.Equal(before) && before.Sub(w.began).Abs() <= roundInterval
+	})
 }
 
 // counts reports whether a slurmd of this node can be expected to reread anything. A state that is not understood counts.

@@ -84,3 +84,41 @@ func TestWithManyJobsNobodyIsAskedWhomTheyName(t *testing.T) {
 		}
 	}
 }
+
+// restarted is a Slurm with one slurmd, which starts anew whenever it is to reread its configuration. Its time has whole seconds.
+type restarted struct {
+	keeper
+	started time.Time
+}
+
+func (r *restarted) Nodes(context.Context, time.Time) (rest.NodeList, error) {
+	return rest.NodeList{Nodes: []*rest.Node{{Name: "w-0", State: []string{"IDLE"}, SlurmdTime: r.started}}}, nil
+}
+
+func (r *restarted) Reconfigure(context.Context) error {
+	r.started = time.Now().Truncate(time.Second)
+	return nil
+}
+
+func TestARereadingInTheSecondOfAnotherOneIsSeenWithinSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slurm := &restarted{started: time.Now().Truncate(time.Second)} // somebody else has just had it reread
+		r := &reconciler{waiting: waiting{rounds: map[string]*round{}}, Options: Options{
+			Slurm: func(context.Context) (Slurm, error) { return slurm, nil }, Wait: 5 * time.Minute, Poll: 10 * time.Second, Clock: clock.RealClock{},
+		}}
+		began := time.Now()
+		for {
+			again, waits, err := r.reconfigure(t.Context(), "group")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if waits == "" {
+				break
+			}
+			time.Sleep(again)
+		}
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("it took %s", took)
+		}
+	})
+}
