@@ -41,11 +41,11 @@ func TestWhatTheDrainOfAFailedJobMeets(t *testing.T) {
 		"a node in service": {
 			told: "drained node w-0: [hardware_problem] gpu", reason: "[hardware_problem] gpu",
 		},
-		"a person has just drained it": {
+		"a person has just drained the node": {
 			just: func(w *world) { w.update("w-0", "DRAIN", "bad disk") },
 			told: "somebody else has drained node w-0", reason: "bad disk",
 		},
-		"a check on the node has just drained it": {
+		"a check on the node has just drained the node": {
 			just: func(w *world) { w.update("w-0", "DRAIN", "[user_problem] boot_disk_full") },
 			told: "somebody else has drained node w-0", reason: "[user_problem] boot_disk_full",
 		},
@@ -57,7 +57,7 @@ func TestWhatTheDrainOfAFailedJobMeets(t *testing.T) {
 			before: func(w *world) { w.update("w-1", "DRAIN", "bad disk") },
 			told:   "drained node w-0", reason: "[hardware_problem] gpu",
 		},
-		"its record is gone": {
+		"the record of the node is gone": {
 			just: func(w *world) {
 				if err := w.slurm.Delete("w-0"); err != nil {
 					w.t.Fatal(err)

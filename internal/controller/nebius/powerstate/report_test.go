@@ -58,7 +58,7 @@ func TestReport(t *testing.T) {
 			f.says(2, "IDLE+CLOUD+POWERING_UP")
 			f.pods[2] = pod{name: "c-n-2", node: "n"}
 		}, []string{"2 Pending CLOUD+POWERING_UP: Slurm waits for its slurmd"}, "2 of 3 active nodes are ready", metav1.ConditionTrue},
-		"one is powered down, and its pod goes": {func(f *facts) { f.says(1, "IDLE+CLOUD+POWERING_DOWN") },
+		"a node is powered down, and its pod goes": {func(f *facts) { f.says(1, "IDLE+CLOUD+POWERING_DOWN") },
 			[]string{"1 Running CLOUD+POWERING_DOWN: its pod is being removed: Slurm has powered the node down, or will when its jobs have ended"}, "1 of 1 active nodes are ready", metav1.ConditionTrue},
 		"a pod ends while Slurm wants the node again": {func(f *facts) {
 			f.pods[1] = pod{name: "c-n-1", node: "n", phase: corev1.PodRunning, leaving: true}

@@ -39,13 +39,13 @@ func TestTheDatabaseIsAsTheMariaDBOperatorSays(t *testing.T) {
 		text string
 		want kube.Part
 	}{
-		"nobody has made it":    {want: waiting},
-		"nobody has said":       {text: `{"status": {}}`, want: waiting},
-		"only something else":   {text: `{"status": {"conditions": [{"type": "Updated", "status": "True"}]}}`, want: waiting},
-		"it is ready":           {text: `{"status": {"conditions": [{"type": "Ready", "status": "True", "message": "Running"}]}}`, want: kube.Part{Name: "MariaDB demo", Ready: true, Reason: kube.ReasonWaiting, Message: "Running"}},
-		"it is not ready":       {text: `{"status": {"conditions": [{"type": "Ready", "status": "False", "message": "Not ready"}]}}`, want: kube.Part{Name: "MariaDB demo", Reason: kube.ReasonWaiting, Message: "Not ready"}},
-		"nobody knows":          {text: `{"status": {"conditions": [{"type": "Ready", "status": "Unknown", "message": "?"}]}}`, want: kube.Part{Name: "MariaDB demo", Reason: kube.ReasonWaiting, Message: "?"}},
-		"what is not as it was": {text: `{"status": {"conditions": ["Ready"]}}`, want: waiting},
+		"nobody has made the database":                          {want: waiting},
+		"the mariadb-operator has reported nothing":             {text: `{"status": {}}`, want: waiting},
+		"the mariadb-operator has reported only something else": {text: `{"status": {"conditions": [{"type": "Updated", "status": "True"}]}}`, want: waiting},
+		"the database is ready":                                 {text: `{"status": {"conditions": [{"type": "Ready", "status": "True", "message": "Running"}]}}`, want: kube.Part{Name: "MariaDB demo", Ready: true, Reason: kube.ReasonWaiting, Message: "Running"}},
+		"the database is not ready":                             {text: `{"status": {"conditions": [{"type": "Ready", "status": "False", "message": "Not ready"}]}}`, want: kube.Part{Name: "MariaDB demo", Reason: kube.ReasonWaiting, Message: "Not ready"}},
+		"nobody knows whether the database is ready":            {text: `{"status": {"conditions": [{"type": "Ready", "status": "Unknown", "message": "?"}]}}`, want: kube.Part{Name: "MariaDB demo", Reason: kube.ReasonWaiting, Message: "?"}},
+		"the mariadb-operator reports in another form":          {text: `{"status": {"conditions": ["Ready"]}}`, want: waiting},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := &unstructured.Unstructured{}

@@ -225,7 +225,7 @@ func TestACordonThatSomebodyElseHasSetSinceStays(t *testing.T) {
 		cordoned      bool
 	}{
 		{"the rebooter was the last to cordon the node", FieldManager, false},
-		{"somebody has uncordoned it and cordoned it again", "kubectl-cordon", true},
+		{"somebody has uncordoned the node and cordoned it again", "kubectl-cordon", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{

@@ -18,9 +18,9 @@ func TestWhenAnEditWaitsForNodesThatJobsName(t *testing.T) {
 		waits      bool
 	}{
 		{"no job names a node that is absent", nil, "", false},
-		{"a job names one", []string{"w-0"}, "", true},
+		{"a job names a node that is absent", []string{"w-0"}, "", true},
 		{"the job may end for this edit", []string{"w-0"}, "new", false},
-		{"it might end for another edit", []string{"w-0"}, "old", true},
+		{"the job may end for another edit only", []string{"w-0"}, "old", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -81,9 +81,9 @@ func (g *guarded) own(t *testing.T) (*refusedClaims, int) {
 func TestAClaimThatMayNotBeChangedIsAProblemAndTriedAgainEachMinute(t *testing.T) {
 	claims := schema.GroupResource{Resource: "persistentvolumeclaims"}
 	for name, answer := range map[string]error{
-		"a policy denies it":  apierrors.NewInvalid(schema.GroupKind{Kind: "PersistentVolumeClaim"}, "scratch-w-0", nil),
-		"a webhook denies it": apierrors.NewForbidden(claims, "scratch-w-0", errors.New("guarded")),
-		"another says so":     apierrors.NewBadRequest("guarded"),
+		"a policy denies it":                             apierrors.NewInvalid(schema.GroupKind{Kind: "PersistentVolumeClaim"}, "scratch-w-0", nil),
+		"a webhook denies it":                            apierrors.NewForbidden(claims, "scratch-w-0", errors.New("guarded")),
+		"the API server answers that the request is bad": apierrors.NewBadRequest("guarded"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGuarded(t)

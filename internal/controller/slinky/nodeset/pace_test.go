@@ -16,12 +16,12 @@ func TestLargeNodeSetsAreLeftAloneLonger(t *testing.T) {
 		after   time.Duration
 		want    time.Duration
 	}{
-		"one without workers is not left alone":           {0, 0, 0},
+		"a NodeSet without workers is not left alone":     {0, 0, 0},
 		"ten workers hardly make a difference":            {10, 0, 5 * time.Millisecond},
 		"a thousand changes are looked at twice a second": {1000, 0, 500 * time.Millisecond},
-		"what has passed counts":                          {1000, 400 * time.Millisecond, 100 * time.Millisecond},
+		"the time that has passed counts":                 {1000, 400 * time.Millisecond, 100 * time.Millisecond},
 		"nobody waits longer than a second":               {50000, 0, time.Second},
-		"in the end it is looked at":                      {50000, time.Second, 0},
+		"a NodeSet is looked at in the end":               {50000, time.Second, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var p pace

@@ -44,7 +44,7 @@ func TestReachable(t *testing.T) {
 		"a suspended slurmctld is not asked, and nobody need be told": {
 			facts{Missing: [2]string{slinkyv1beta1.ReasonSuspended, "m"}, Last: last(metav1.ConditionTrue, slinkyv1beta1.ReasonAnswering)},
 			metav1.ConditionFalse, slinkyv1beta1.ReasonSuspended, 0, ""},
-		"one that goes on is connected to": {
+		"a slurmctld that goes on is connected to": {
 			facts{Snapshot: snapshot(slurmcache.Stale, 0), Last: last(metav1.ConditionFalse, slinkyv1beta1.ReasonSuspended)},
 			metav1.ConditionUnknown, slinkyv1beta1.ReasonConnecting, 15 * time.Second, ""},
 		"the key is missing": {
@@ -71,7 +71,7 @@ func TestReachable(t *testing.T) {
 		"a contradiction leaves it open": {
 			facts{Snapshot: snapshot(slurmcache.Suspect, time.Minute), Last: last(metav1.ConditionTrue, slinkyv1beta1.ReasonAnswering)},
 			metav1.ConditionUnknown, slinkyv1beta1.ReasonAnswersInDoubt, 0, "Warning"},
-		"its end is told": {
+		"the end of a contradiction is told": {
 			facts{Snapshot: snapshot(slurmcache.Fresh, 0), Last: last(metav1.ConditionUnknown, slinkyv1beta1.ReasonAnswersInDoubt)},
 			metav1.ConditionTrue, slinkyv1beta1.ReasonAnswering, 0, "Normal"},
 	} {
@@ -118,8 +118,8 @@ func TestPaused(t *testing.T) {
 		"the first condition is not news": {nil, within, ""},
 		"a pause is told":                 {&within, over, "Warning"},
 		"a first pause is told":           {nil, over, "Warning"},
-		"it is told once":                 {&over, over, ""},
-		"its end is not told":             {&over, within, ""},
+		"a pause is told once":            {&over, over, ""},
+		"the end of a pause is not told":  {&over, within, ""},
 	} {
 		if e, _ := eventOf(test.was, test.is); e.kind != test.want {
 			t.Errorf("%s: %+v", name, e)

@@ -159,7 +159,7 @@ func TestWhoHeldTheNodeBeforeSlurmctldDrainedIt(t *testing.T) {
 		{"nobody held a record that was just made", []workerplan.Worker{absent, theirs, theirs}, node.No},
 		{"nobody held a node that was free", []workerplan.Worker{free, theirs}, node.No},
 		{"a person held the node", []workerplan.Worker{free, person, theirs, unheard, theirs}, node.Yes},
-		{"it is not known who held a node that is seen for the first time", []workerplan.Worker{theirs, theirs}, node.Unknown},
+		{"nobody knows who held a node that is seen for the first time", []workerplan.Worker{theirs, theirs}, node.Unknown},
 		{"nobody held the node when its drain was noted once", []workerplan.Worker{noted, theirs}, node.No},
 		{"somebody held the node when the words are left over and slurmd offers enough", []workerplan.Worker{free, drained("slurm", lowMemory)}, node.Yes},
 		{"somebody who set the node down held it", []workerplan.Worker{drained("root", "psu", state("DOWN")), theirs}, node.Yes},
@@ -190,7 +190,7 @@ func TestMachinesDiffer(t *testing.T) {
 		{"a machine differs when its Node has another name", workerpod.Machine{Node: "o", UID: "v", System: "s"}, node.Yes},
 		{"a machine differs when its Node is another one of the same name", workerpod.Machine{Node: "n", UID: "v"}, node.Yes},
 		{"a machine does not differ when it has another Node", workerpod.Machine{Node: "n", UID: "v", System: "s"}, node.No},
-		{"it is not known whether a machine differs from one that nobody knows", workerpod.Machine{}, node.Unknown},
+		{"nobody knows whether a machine differs from an unknown one", workerpod.Machine{}, node.Unknown},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := workerpod.ParseMachine(m.String()).Differs(workerpod.ParseMachine(tt.other.String())); got != tt.want {

@@ -25,11 +25,11 @@ func TestJobsAreLetOntoANodeAfterThePodSaysSo(t *testing.T) {
 		change            func(w *workerplan.Worker)
 		undrain, announce bool
 	}{
-		"nothing has been said":                 {func(*workerplan.Worker) {}, true, true},
-		"it has been said just now":             {func(w *workerplan.Worker) { w.Announced = noon.Add(-workerplan.AnnouncementTimeout / 2) }, true, false},
-		"it has been said too long ago":         {func(w *workerplan.Worker) { w.Announced = noon.Add(-workerplan.AnnouncementTimeout) }, true, true},
-		"the mark of the cordon goes first":     {func(w *workerplan.Worker) { w.NodeMarked = true }, false, true},
-		"the Kubernetes node is still cordoned": {func(w *workerplan.Worker) { w.Host.Cordoned = node.Yes }, false, false},
+		"the pod has made no announcement":           {func(*workerplan.Worker) {}, true, true},
+		"the pod has just made its announcement":     {func(w *workerplan.Worker) { w.Announced = noon.Add(-workerplan.AnnouncementTimeout / 2) }, true, false},
+		"the pod made its announcement too long ago": {func(w *workerplan.Worker) { w.Announced = noon.Add(-workerplan.AnnouncementTimeout) }, true, true},
+		"the mark of the cordon goes first":          {func(w *workerplan.Worker) { w.NodeMarked = true }, false, true},
+		"the Kubernetes node is still cordoned":      {func(w *workerplan.Worker) { w.Host.Cordoned = node.Yes }, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := undrained

@@ -141,7 +141,7 @@ func TestThePodForgetsATopologyThatSlurmDoesNotShowAnyMore(t *testing.T) {
 	for name, tt := range map[string]struct {
 		shown string
 		want  bool
-	}{"while it is shown it is needed": {"topo:s1", false}, "afterwards it is not": {"", true}, "nor where somebody has changed it": {"topo:s2", true}} {
+	}{"the pod keeps a topology that Slurm shows": {"topo:s1", false}, "the pod forgets a topology that Slurm does not show": {"", true}, "the pod forgets a topology that somebody has changed": {"topo:s2", true}} {
 		t.Run(name, func(t *testing.T) {
 			got := workerplan.Next(registered(placedBefore("topo:s1"), func(w *workerplan.Worker) { w.Record.Topology = tt.shown })).Marks.Topology
 			if (got != nil) != tt.want || got != nil && *got != "" {

@@ -35,7 +35,7 @@ func TestACheckSuspectsTheMachineOfAWorker(t *testing.T) {
 		{"the drain of a check stays where a cloud suspects the machine, which may mean something else", byCloud, "IDLE DRAIN", reason, "", false, "FailedCheck"},
 		{"the drain of another check stays", suspected, "IDLE DRAIN", "[node_problem] disk: full", "", false, "FailedCheck"},
 		{"the drain of a person stays", suspected, "IDLE DRAIN", "gpu looks odd", "", false, "HeldBySomebody"},
-		{"the other workers drain", suspected, "ALLOCATED", "", node.MaintenanceReason + ": HardwareIssuesSuspected", false, ""},
+		{"a worker with jobs drains when the machine is suspected", suspected, "ALLOCATED", "", node.MaintenanceReason + ": HardwareIssuesSuspected", false, ""},
 		{"a worker comes back on another machine", health.Maintenance{}, "IDLE DRAIN", ours, "", true, "Returning"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -149,12 +149,12 @@ func TestChecksThatWaitForEachOtherAreRefused(t *testing.T) {
 		dependsOn map[string]string
 		want      string
 	}{
-		"a check depends on itself":         {dependsOn: map[string]string{"disk": "disk"}, want: "disk -> disk"},
-		"two checks depend on each other":   {dependsOn: map[string]string{"disk": "a", "a": "disk"}, want: "disk -> a -> disk"},
-		"three checks depend on each other": {dependsOn: map[string]string{"disk": "a", "a": "b", "b": "disk"}, want: "disk -> a -> b -> disk"},
-		"one of two ways is a cycle":        {dependsOn: map[string]string{"disk": "a b", "a": "", "b": "a disk"}, want: "disk -> b -> disk"},
-		"a check waits for others' cycle":   {dependsOn: map[string]string{"disk": "a", "a": "b", "b": "a"}},
-		"two ways to one check are no such": {dependsOn: map[string]string{"disk": "a b", "a": "c", "b": "c", "c": ""}},
+		"a check depends on itself":                           {dependsOn: map[string]string{"disk": "disk"}, want: "disk -> disk"},
+		"two checks depend on each other":                     {dependsOn: map[string]string{"disk": "a", "a": "disk"}, want: "disk -> a -> disk"},
+		"three checks depend on each other":                   {dependsOn: map[string]string{"disk": "a", "a": "b", "b": "disk"}, want: "disk -> a -> b -> disk"},
+		"one of two dependencies of a check leads in a cycle": {dependsOn: map[string]string{"disk": "a b", "a": "", "b": "a disk"}, want: "disk -> b -> disk"},
+		"a check waits for others' cycle":                     {dependsOn: map[string]string{"disk": "a", "a": "b", "b": "a"}},
+		"two ways to one check are no cycle":                  {dependsOn: map[string]string{"disk": "a b", "a": "c", "b": "c", "c": ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(t, plain)

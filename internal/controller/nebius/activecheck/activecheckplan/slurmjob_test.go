@@ -70,11 +70,11 @@ func TestWhereTheJobsOfAClusterGo(t *testing.T) {
 		spec, hidden, background string
 	}{
 		"the built-in partitions":                {hidden: "hidden", background: "hidden"},
-		"those of the first generation":          {spec: "slurmNodes: {worker: {size: 1}}", hidden: "hidden", background: "background"},
+		"the partitions of the first generation": {spec: "slurmNodes: {worker: {size: 1}}", hidden: "hidden", background: "background"},
 		"partitions of one's own without hidden": {spec: "partitionConfiguration: {configType: structured, partitions: [{name: main, isAll: true}]}"},
-		"partitions of one's own with it":        {spec: "partitionConfiguration: {configType: structured, partitions: [{name: hidden, isAll: true}]}", hidden: "hidden", background: "hidden"},
-		"lines of one's own":                     {spec: `partitionConfiguration: {configType: custom, rawConfig: ["PartitionName=main Nodes=ALL", " partitionname=hidden Nodes=ALL", "PartitionName=background"]}`, hidden: "hidden", background: "background"},
-		"lines without it":                       {spec: `partitionConfiguration: {configType: custom, rawConfig: ["PartitionName=hidden2", ""]}`},
+		"partitions of one's own with hidden":    {spec: "partitionConfiguration: {configType: structured, partitions: [{name: hidden, isAll: true}]}", hidden: "hidden", background: "hidden"},
+		"lines of one's own with hidden":         {spec: `partitionConfiguration: {configType: custom, rawConfig: ["PartitionName=main Nodes=ALL", " partitionname=hidden Nodes=ALL", "PartitionName=background"]}`, hidden: "hidden", background: "background"},
+		"lines of one's own without hidden":      {spec: `partitionConfiguration: {configType: custom, rawConfig: ["PartitionName=hidden2", ""]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := manifest.Parse[nebiusv1.SlurmCluster](t, "{spec: {"+test.spec+"}}")

@@ -71,21 +71,21 @@ func TestWhatTheJobsOfACheckSay(t *testing.T) {
 			before: &status{LastJobName: "a", LastJobStatus: "Complete", LastJobScheduleTime: at(1), LastJobSuccessfulTime: at(2), LastTransitionTime: at(3)},
 			want:   &status{LastJobName: "a", LastJobStatus: "Complete", LastJobScheduleTime: at(1), LastJobSuccessfulTime: at(2), LastTransitionTime: at(3)},
 		},
-		"the last one is deleted after its end": {
+		"the last Job is deleted after its end": {
 			jobs:   []batchv1.Job{job("a", 1, batchv1.JobComplete, 0)},
 			before: &status{LastJobName: "b", LastJobStatus: "Failed", LastJobScheduleTime: at(5), LastJobSuccessfulTime: at(2), LastTransitionTime: at(6)},
 			want:   &status{LastJobName: "b", LastJobStatus: "Failed", LastJobScheduleTime: at(5), LastJobSuccessfulTime: at(2), LastTransitionTime: at(6)},
 		},
-		"the last one is deleted, and another is of the same second": {
+		"the last Job is deleted, and another Job is of the same second": {
 			jobs:   []batchv1.Job{job("a", 5, batchv1.JobComplete, 0)},
 			before: &status{LastJobName: "b", LastJobStatus: "Failed", LastJobScheduleTime: at(5), LastJobSuccessfulTime: at(6), LastTransitionTime: at(7)},
 			want:   &status{LastJobName: "b", LastJobStatus: "Failed", LastJobScheduleTime: at(5), LastJobSuccessfulTime: at(6), LastTransitionTime: at(7)},
 		},
-		"the last one is deleted before its end": {
+		"the last Job is deleted before its end": {
 			before: &status{LastJobName: "a", LastJobStatus: "Active", LastJobScheduleTime: at(5), LastTransitionTime: at(6)},
 			want:   &status{LastJobName: "a", LastJobStatus: "Unknown", LastJobScheduleTime: at(5), LastTransitionTime: at(30)},
 		},
-		"the CronJob deleted it when it had succeeded": {
+		"the CronJob deleted the last Job when it had succeeded": {
 			cron:   at(7),
 			before: &status{LastJobName: "a", LastJobStatus: "Active", LastJobScheduleTime: at(5), LastTransitionTime: at(6)},
 			want:   &status{LastJobName: "a", LastJobStatus: "Complete", LastJobScheduleTime: at(5), LastJobSuccessfulTime: at(7), LastTransitionTime: at(30)},

@@ -30,9 +30,9 @@ func TestAChoiceWaitsToHearWhenJobsEnd(t *testing.T) {
 		pods     []workerpod.Pod
 		want     nodesetplan.Plan
 	}{
-		{name: "it is not decided which of two busy workers goes before it is known when their jobs end", replicas: 1, pods: []workerpod.Pod{aPod(0, unheard), aPod(1, unheard)},
+		{name: "no busy worker is chosen to go before the operator knows when their jobs end", replicas: 1, pods: []workerpod.Pod{aPod(0, unheard), aPod(1, unheard)},
 			want: nodesetplan.Plan{WantJobs: []string{"w-1", "w-0"}, Again: noon.Add(10 * time.Second)}},
-		{name: "it is not decided which of two busy workers goes before it is known when the jobs of both end", replicas: 1, pods: []workerpod.Pod{aPod(0, until(time.Hour)), aPod(1, unheard)},
+		{name: "no busy worker is chosen to go before the operator knows when the jobs of both end", replicas: 1, pods: []workerpod.Pod{aPod(0, until(time.Hour)), aPod(1, unheard)},
 			want: nodesetplan.Plan{WantJobs: []string{"w-0", "w-1"}, Again: noon.Add(10 * time.Second)}},
 		{name: "the worker goes whose jobs end soonest", replicas: 1, pods: []workerpod.Pod{aPod(0, until(time.Minute)), aPod(1, until(time.Hour))},
 			want: nodesetplan.Plan{Retire: retire(workerpod.ScaleIn, "w-0")}},
@@ -53,7 +53,7 @@ func TestAChoiceWaitsToHearWhenJobsEnd(t *testing.T) {
 		{name: "there is nothing to wait for when something else decides", replicas: 1, pods: []workerpod.Pod{aPod(0, unheard, cost(-1)), aPod(1, unheard)},
 			want: nodesetplan.Plan{Retire: retire(workerpod.ScaleIn, "w-0")}},
 		{name: "there is nothing to wait for when the choice was made before", replicas: 1, pods: []workerpod.Pod{aPod(0, unheard), aPod(1, unheard, scaledIn)}},
-		{name: "it is not decided which of two that were to go stays before it is known when their jobs end", replicas: 1, pods: []workerpod.Pod{aPod(0, unheard, scaledIn), aPod(1, unheard, scaledIn)},
+		{name: "no worker that was to go is chosen to stay before the operator knows when jobs end", replicas: 1, pods: []workerpod.Pod{aPod(0, unheard, scaledIn), aPod(1, unheard, scaledIn)},
 			want: nodesetplan.Plan{WantJobs: []string{"w-1", "w-0"}, Again: noon.Add(10 * time.Second)}},
 	}
 	for _, tt := range tests {

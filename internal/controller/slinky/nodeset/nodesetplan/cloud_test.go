@@ -64,9 +64,9 @@ func TestCloudRecords(t *testing.T) {
 		{name: "Slurm makes no such records", old: true, slurm: slurm{0: off}},
 		{name: "a record that has run is made anew", slurm: slurm{0: cloud, 1: off, 2: comes, 3: cloud}, want: nodesetplan.Clouds{Make: anew("w-1", "w-1")}},
 		{name: "of all that have run one is left that the others can be made like", slurm: slurm{0: off, 1: off, 2: off, 3: off}, want: nodesetplan.Clouds{Make: each("w-1", "w-2", "w-3")}},
-		{name: "the last one follows when the others are made", slurm: slurm{0: off, 1: cloud, 2: cloud, 3: cloud}, want: nodesetplan.Clouds{Make: each("w-0")}},
-		{name: "none is left where another one runs", slurm: slurm{0: off, 1: inService, 2: off, 3: cloud}, want: nodesetplan.Clouds{Make: each("w-0", "w-2")}},
-		{name: "one is left also for those that never ran", slurm: slurm{0: off}, want: nodesetplan.Clouds{Make: like("w-0", "w-1", "w-2", "w-3")}},
+		{name: "the last record that has run is made anew when the others are", slurm: slurm{0: off, 1: cloud, 2: cloud, 3: cloud}, want: nodesetplan.Clouds{Make: each("w-0")}},
+		{name: "no record that has run is left where another worker runs", slurm: slurm{0: off, 1: inService, 2: off, 3: cloud}, want: nodesetplan.Clouds{Make: each("w-0", "w-2")}},
+		{name: "a record that has run is left as the model of those that never ran", slurm: slurm{0: off}, want: nodesetplan.Clouds{Make: like("w-0", "w-1", "w-2", "w-3")}},
 		{name: "no record is left where there is only one", replicas: 1, slurm: slurm{0: off}, want: nodesetplan.Clouds{Make: each("w-0")}},
 		{name: "a record that has run at another spec is made like one of the present", edit: other, slurm: slurm{0: cloud, 1: cloud, 2: inService, 3: cloud}, want: nodesetplan.Clouds{Make: anew("w-1", "w-0")}},
 		{name: "a record of another spec is deleted that runs at first", initial: 2, edit: func(nodes map[int]nodesetplan.PowerNode) {

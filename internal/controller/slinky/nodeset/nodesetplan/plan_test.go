@@ -188,7 +188,7 @@ func TestRollingUpdate(t *testing.T) {
 	}{
 		{"as many go as may be unavailable, idle ones and high ordinals first", nodesetplan.Input{MaxUnavailable: 2, Pods: with(four(old), aPod(3, old, busy))},
 			nodesetplan.Plan{Retire: retire(workerpod.Update, "w-2", "w-1")}},
-		{"no more go while the first are going", nodesetplan.Input{MaxUnavailable: 1, Pods: with(four(old), aPod(3, old, updating))}, nodesetplan.Plan{}},
+		{"no more workers go while the first are going", nodesetplan.Input{MaxUnavailable: 1, Pods: with(four(old), aPod(3, old, updating))}, nodesetplan.Plan{}},
 		{"a missing worker counts", nodesetplan.Input{MaxUnavailable: 1, Pods: four(old)[:3]}, nodesetplan.Plan{Create: places(3)}},
 		{"a terminating worker counts", nodesetplan.Input{MaxUnavailable: 1, Pods: with(four(old), aPod(3, old, terminating))}, nodesetplan.Plan{}},
 		{"a failed worker counts", nodesetplan.Input{MaxUnavailable: 1, Pods: with(four(old), aPod(3, old, failed))}, nodesetplan.Plan{Delete: []string{"w-3"}}},
@@ -221,7 +221,7 @@ func TestRollingUpdate(t *testing.T) {
 		})
 	}
 	unheard := func(p *workerpod.Pod) { p.Busy = true }
-	t.Run("no more while a scale-in waits to hear when jobs end, though more serve than are wanted", func(t *testing.T) {
+	t.Run("no more workers go while a scale-in waits to hear when jobs end, though too many serve", func(t *testing.T) {
 		check(t, nodesetplan.Input{Now: noon, SnapshotTime: noon, Revision: "new", Rolling: true, Replicas: 1, MaxUnavailable: 1, Pods: []workerpod.Pod{
 			aPod(0, old, unheard), aPod(1, old, unheard, updating)}}, nodesetplan.Plan{WantJobs: []string{"w-1", "w-0"}, Again: noon.Add(10 * time.Second)})
 	})

@@ -43,7 +43,7 @@ func TestRepair(t *testing.T) {
 		{name: "a worker that is not ready may register later", pods: []workerpod.Pod{aPod(0, there), aPod(1, missing, unready), aPod(2, there)}},
 		{name: "nobody is made anew when Slurm does not answer", pods: []workerpod.Pod{aPod(0), aPod(1), aPod(2)}},
 		{name: "a mark stays when Slurm does not answer", pods: []workerpod.Pod{aPod(0), aPod(1, repairing), aPod(2)}},
-		{name: "no more are made anew than may be unavailable, one after the other",
+		{name: "no more workers are made anew than may be unavailable, one after the other",
 			pods: []workerpod.Pod{aPod(0, missing), aPod(1, missing), aPod(2, there)}, others: []workerpod.Pod{aPod(7, there)},
 			want: nodesetplan.Plan{Retire: retire(workerpod.Unregistered, "w-1")}},
 		{name: "the next worker waits until the first is back",
