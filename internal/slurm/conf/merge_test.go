@@ -101,7 +101,7 @@ func TestMergeRefusesWhatIsOwned(t *testing.T) {
 			[]Problem{{2, "ClusterName", "it is set by the operator and cannot be set to something else; remove the line"}}},
 		{"a repeated key is owned as a whole", "SlurmctldHost=h2\n", base,
 			[]Problem{{1, "SlurmctldHost", "it is set by the operator and cannot be set to something else; remove the line"}}},
-		{"what base does not set is refused too", "SlurmctldPort=1\n", base,
+		{"an owned key that base does not set is refused", "SlurmctldPort=1\n", base,
 			[]Problem{{1, "SlurmctldPort", "it is set by the operator and cannot be set to something else; remove the line"}}},
 		{"a set may be owned", "AuthAltTypes=auth/none\n", base,
 			[]Problem{{1, "AuthAltTypes", "it is set by the operator and cannot be set to something else; remove the line"}}},

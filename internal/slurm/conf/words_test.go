@@ -29,9 +29,9 @@ NodeName=n State=ASLEEP
 		want          []string
 	}{
 		{"all words of a release that was tried are known", "24.11.5", unknown},
-		{"all words of the newest one, too", "26.05.5", unknown},
-		{"a newer release may know them", "26.11.0", nil},
-		{"of any release nobody knows", "", nil},
+		{"all words of the newest release are known", "26.05.5", unknown},
+		{"a newer release may know the words", "26.11.0", nil},
+		{"a release that is not known may know the words", "", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string

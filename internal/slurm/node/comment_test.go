@@ -29,7 +29,7 @@ func TestParseComment(t *testing.T) {
 	}{
 		{"a comment of ours", `{"namespace":"n","podName":"p","node":"k","nodeSetName":"s","nodeSetUID":"u","registration":"r","nvlinkInstanceGroup":"g","check":"c","drainedFor":"d","drainedAt":"a","drainedOn":"m"}`, Comment{"n", "p", "k", "s", "u", "r", "g", "c", "d", "a", "m"}, true},
 		{"of an older operator", `{"namespace":"n","podName":"p","node":"k"}`, Comment{Namespace: "n", PodName: "p", Node: "k"}, true},
-		{"with keys of a newer one", `{"podName":"p","x":{"y":[1]}}`, Comment{PodName: "p"}, true},
+		{"with keys of a newer operator", `{"podName":"p","x":{"y":[1]}}`, Comment{PodName: "p"}, true},
 		{"with values of the wrong type", `{"podName":"p","node":7}`, Comment{PodName: "p"}, true},
 		{"keys have a case", `{"PODNAME":"p"}`, Comment{}, false},
 		{"without a pod", `{"namespace":"n"}`, Comment{}, false},
@@ -37,7 +37,7 @@ func TestParseComment(t *testing.T) {
 		{"other JSON", `["podName"]`, Comment{}, false},
 		{"null", `null`, Comment{}, false},
 		{"nothing", "", Comment{}, false},
-		{"half of one", `{"podName":"p"`, Comment{}, false},
+		{"half of a comment", `{"podName":"p"`, Comment{}, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -53,7 +53,7 @@ func TestWithFeatures(t *testing.T) {
 		{"ours are added behind others'", []string{"gpu", "ib"}, []string{"k8s/a"}, []string{"gpu", "ib", "k8s/a"}, true},
 		{"ours are there, in whatever order", []string{"k8s/b", "gpu", "k8s/a"}, []string{"k8s/a", "k8s/b"}, []string{"gpu", "k8s/a", "k8s/b"}, false},
 		{"ours go, others' stay", []string{"gpu", "k8s/a"}, nil, []string{"gpu"}, true},
-		{"one goes and one comes", []string{"k8s/a"}, []string{"k8s/b"}, []string{"k8s/b"}, true},
+		{"one of our features goes and one comes", []string{"k8s/a"}, []string{"k8s/b"}, []string{"k8s/b"}, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

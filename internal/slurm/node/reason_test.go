@@ -16,12 +16,12 @@ func TestOurs(t *testing.T) {
 		want       bool
 	}{
 		{"what we write is ours", OurReason("pod is being deleted"), true},
-		{"even when there is nothing to say", OurReason(""), true},
+		{"a reason of ours without words is ours", OurReason(""), true},
 		{"the oldest form is ours", "slurm-operator:old", true},
-		{"an administrator's is not", "disk failed", false},
-		{"an empty one is not, so that the drain is kept", "", false},
+		{"an administrator's reason is not ours", "disk failed", false},
+		{"an empty reason is not ours, so that the drain is kept", "", false},
 		{"the prefix must stand in front", "not by slurm-operator: x", false},
-		{"another one that starts alike is not", "slurm-operators strike", false},
+		{"a reason that starts alike is not ours", "slurm-operators strike", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -63,11 +63,11 @@ func TestSanitizeReason(t *testing.T) {
 	}{
 		{"a plain text stays", "disk failed, see #3", "disk failed, see #3"},
 		{"control characters vanish", "a\x00b\nc\x1b[31m\u0085d", "abc[31md"},
-		{"invisible ones too", "a\u202eb\u200bc", "abc"},
-		{"bytes that are not UTF-8 too", "a\xffb", "ab"},
-		{"blanks at the ends too", " \t a b \n", "a b"},
+		{"invisible characters vanish", "a\u202eb\u200bc", "abc"},
+		{"bytes that are not UTF-8 vanish", "a\xffb", "ab"},
+		{"blanks at the ends vanish", " \t a b \n", "a b"},
 		{"other scripts stay", "Gerät überhitzt 过热", "Gerät überhitzt 过热"},
-		{"it is cut at 256 runes, not bytes", strings.Repeat("ü", 300), strings.Repeat("ü", 256)},
+		{"a text is cut at 256 runes, not bytes", strings.Repeat("ü", 300), strings.Repeat("ü", 256)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

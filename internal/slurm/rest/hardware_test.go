@@ -20,9 +20,9 @@ func TestHardwareIsThatOfTheNode(t *testing.T) {
 		want             Hardware
 		err              error
 	}{
-		{"one that Slurm has", "a", body, Hardware{CPUs: 8, Sockets: 2, Cores: 2, Threads: 2, CoreSpecCount: 1, MemSpecLimit: 100, RealMemory: 4000, Gres: "gpu:a100:2(S:0-1)"}, nil},
-		{"the answer is about another", "b", body, Hardware{}, Malformed},
-		{"Slurm does not have it", "a", `{"nodes":[],` + withError(0, "No error")[1:], Hardware{}, Refused},
+		{"Slurm has the node", "a", body, Hardware{CPUs: 8, Sockets: 2, Cores: 2, Threads: 2, CoreSpecCount: 1, MemSpecLimit: 100, RealMemory: 4000, Gres: "gpu:a100:2(S:0-1)"}, nil},
+		{"the answer is about another node", "b", body, Hardware{}, Malformed},
+		{"Slurm does not have the node", "a", `{"nodes":[],` + withError(0, "No error")[1:], Hardware{}, Refused},
 		{"no list", "a", `{"errors":[]}`, Hardware{}, Malformed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -14,12 +14,12 @@ func TestListTimeout(t *testing.T) {
 		failures int
 		want     time.Duration
 	}{
-		"nothing known yet gets the least":                {want: 5 * time.Second},
-		"a fast cluster gets the least":                   {took: 20 * time.Millisecond, want: 5 * time.Second},
-		"a slow cluster gets ten times its last answer":   {took: 2 * time.Second, want: 20 * time.Second},
-		"each failure doubles it":                         {failures: 2, want: 20 * time.Second},
-		"many failures get no more than the longest":      {failures: 40, want: time.Minute},
-		"a very slow cluster gets no more than that also": {took: time.Minute, want: time.Minute},
+		"nothing known yet gets the least":                  {want: 5 * time.Second},
+		"a fast cluster gets the least":                     {took: 20 * time.Millisecond, want: 5 * time.Second},
+		"a slow cluster gets ten times its last answer":     {took: 2 * time.Second, want: 20 * time.Second},
+		"each failure doubles the time":                     {failures: 2, want: 20 * time.Second},
+		"many failures get no more than the longest":        {failures: 40, want: time.Minute},
+		"a very slow cluster gets no more than the longest": {took: time.Minute, want: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := ListTimeout(tc.took, tc.failures, time.Minute); got != tc.want {

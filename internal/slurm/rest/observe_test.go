@@ -36,7 +36,7 @@ func TestSlurmrestdDoesNotWorkWhileItsAnswerIsRead(t *testing.T) {
 		want   time.Duration
 	}{
 		"an answer whose length is known was ready when it began": {int64(len(body)), 2 * time.Second},
-		"one of unknown length is made while it is sent":          {-1, 5 * time.Second},
+		"an answer of unknown length is made while it is sent":    {-1, 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

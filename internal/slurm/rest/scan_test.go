@@ -115,7 +115,7 @@ func TestQuantitiesComeInTwoForms(t *testing.T) {
 		"a number with flags":              {`{"set":true,"infinite":false,"number":1795172262}`, quantity{true, false, 1795172262}, time.Unix(1795172262, 0)},
 		"a bare number":                    {`1795172262`, quantity{true, false, 1795172262}, time.Unix(1795172262, 0)},
 		"infinite":                         {`{"set":false,"infinite":true,"number":0}`, quantity{false, true, 0}, time.Time{}},
-		"not set":                          {`{"set":false,"infinite":false,"number":7}`, quantity{false, false, 7}, time.Time{}},
+		"a number that is not set":         {`{"set":false,"infinite":false,"number":7}`, quantity{false, false, 7}, time.Time{}},
 		"a set zero is no time":            {`{"set":true,"infinite":false,"number":0}`, quantity{true, false, 0}, time.Time{}},
 		"null":                             {`null`, quantity{}, time.Time{}},
 		"a fraction, and a member unknown": {`{"set":true,"x":[],"number":2.75}`, quantity{true, false, 2}, time.Unix(2, 0)},

@@ -67,7 +67,7 @@ func TestJobsAreAskedForWhileWanted(t *testing.T) {
 
 // The list shows that a job is COMPLETING when its node drains; if it is so later, its state does.
 func TestItIsKnownWhichJobsAreCompleting(t *testing.T) {
-	for name, early := range map[string]bool{"when they are listed": true, "and when only their states are asked for": false} {
+	for name, early := range map[string]bool{"the list of jobs shows that a job is COMPLETING": true, "the state of a job shows that it is COMPLETING": false} {
 		t.Run(name, func(t *testing.T) {
 			start := func() *fake.Slurm {
 				s := fake.New(fake.Options{Key: hmacKey, Completing: time.Hour})

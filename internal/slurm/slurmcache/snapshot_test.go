@@ -88,7 +88,7 @@ func TestTrustFollowsTheAnswers(t *testing.T) {
 		"nonsense is suspect, and the nodes stay":          {[]answer{{0, many(3), nil}, {0, "", malformed}}, Suspect, 3},
 		"a refusal is suspect":                             {[]answer{{0, many(3), nil}, {0, "", refused}}, Suspect, 3},
 		"no answer does not lift a suspicion":              {[]answer{{0, many(3), nil}, {0, "", malformed}, {0, "", unavailable}}, Suspect, 3},
-		"a good answer lifts it":                           {[]answer{{0, many(3), nil}, {0, "", malformed}, {0, "=", nil}}, Fresh, 3},
+		"a good answer lifts a suspicion":                  {[]answer{{0, many(3), nil}, {0, "", malformed}, {0, "=", nil}}, Fresh, 3},
 		"an empty list after nodes is suspect":             {[]answer{{0, many(1), nil}, {0, "", nil}}, Suspect, 0},
 		"less than half is suspect":                        {[]answer{{0, many(9), nil}, {0, many(4), nil}}, Suspect, 4},
 		"half is fresh":                                    {[]answer{{0, many(8), nil}, {0, many(4), nil}}, Fresh, 4},

@@ -150,8 +150,8 @@ func TestWritesFailPerNode(t *testing.T) {
 	}{
 		"a name that is many":           {nil, []string{"worker-[0-1]", "worker-1"}, map[string]error{"worker-[0-1]": nil}, 1},
 		"a name that is all":            {nil, []string{"ALL"}, map[string]error{"ALL": nil}, 0},
-		"one unknown node":              {nil, []string{"nobody"}, map[string]error{"nobody": rest.Absent}, 1},
-		"only unknown nodes":            {nil, []string{"nobody", "noone"}, map[string]error{"nobody": rest.Absent, "noone": rest.Absent}, 1},
+		"an unknown node is absent":     {nil, []string{"nobody"}, map[string]error{"nobody": rest.Absent}, 1},
+		"two unknown nodes are absent":  {nil, []string{"nobody", "noone"}, map[string]error{"nobody": rest.Absent, "noone": rest.Absent}, 1},
 		"no answer fails all":           {&fake.Fault{Status: 503}, []string{"worker-0", "worker-1"}, map[string]error{"worker-0": rest.Unavailable, "worker-1": rest.Unavailable}, 1},
 		"a list that hides nodes":       {&fake.Fault{KeepNode: func(string) bool { return false }}, []string{"worker-0", "nobody"}, map[string]error{"worker-0": rest.Unavailable, "nobody": rest.Unavailable}, 1},
 		"an unknown node does not harm": {nil, []string{"nobody", "worker-0"}, map[string]error{"nobody": rest.Absent}, 2},

@@ -55,13 +55,13 @@ func TestSame(t *testing.T) {
 		name, a, b string
 		want       bool
 	}{
-		{"two empty ones", "", "", true},
+		{"two empty topologies", "", "", true},
 		{"in another order", "a:x,b:y", "b:y,a:x", true},
 		{"with and without the switches above", "a:spine:leaf", "a:leaf", true},
 		{"another leaf", "a:spine:leaf1", "a:spine:leaf2", false},
 		{"another topology", "a:x", "b:x", false},
-		{"one more", "a:x", "a:x,b:y", false},
-		{"none", "a:x", "", false},
+		{"a topology more on one side", "a:x", "a:x,b:y", false},
+		{"no topology on one side", "a:x", "", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
