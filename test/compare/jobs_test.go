@@ -23,8 +23,8 @@ func working() scenario {
 	return scenario{name: "jobs", steps: []step{
 		{"register", registers(nodeA(), named("b"))},
 		{"a job of two CPUs", submits(fake.Job{NodeList: []string{"a"}, CPUs: 2})},
-		{"another of one", submits(fake.Job{NodeList: []string{"a"}, CPUs: 1})},
-		{"another of one, which fills the node", submits(fake.Job{NodeList: []string{"a"}, CPUs: 1})},
+		{"a second job, of one CPU", submits(fake.Job{NodeList: []string{"a"}, CPUs: 1})},
+		{"a third job, of one CPU, which fills the node", submits(fake.Job{NodeList: []string{"a"}, CPUs: 1})},
 		{"drain what is full", updates("a", rest.NodeUpdate{State: "DRAIN", Reason: "disk"})},
 		{"a job that has to wait", submits(fake.Job{NodeList: []string{"a"}, CPUs: 1})},
 		{"hold it", job((driver).Hold, 4)},
@@ -83,8 +83,8 @@ func reserving() scenario {
 		{"a second of the same nodes", reserves("s", "a", "")},
 		{"cancel the job", job((driver).Cancel, 1)},
 		{"a second of the same nodes without a job", reserves("s", "a", "")},
-		{"one of a node that is not there", reserves("t", "c", "MAINT")},
-		{"one of nodes of which one is not there", reserves("t", "a,c", "MAINT")},
+		{"reserve a node that is not there", reserves("t", "c", "MAINT")},
+		{"reserve nodes of which one is not there", reserves("t", "a,c", "MAINT")},
 		{"delete the reservation", unreserves("r")},
 		{"delete it again", unreserves("r")},
 		{"reserve for users", reserves("r", "b", "")},
@@ -97,7 +97,7 @@ func reserving() scenario {
 		{"with none that is there", rests(rest.Reservation{Name: "q", Nodes: "c"})},
 		{"a new one with a node that is not there", rests(rest.Reservation{Name: "p", Nodes: "b,c", Flags: []string{"MAINT"}, Users: []string{"alice"}})},
 		{"a new one for nobody", rests(rest.Reservation{Name: "p", Nodes: "a", Start: time.Now(), End: time.Now().Add(time.Hour)})},
-		{"one that is past", rests(rest.Reservation{
+		{"reserve by REST in the past", rests(rest.Reservation{
 			Name: "p", Nodes: "a", Users: []string{"alice"}, Start: time.Now().Add(-2 * time.Hour), End: time.Now().Add(-time.Hour),
 		})},
 		{"delete by REST", unrests},

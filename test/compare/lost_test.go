@@ -35,13 +35,13 @@ func losing() scenario {
 		{"undrain what is only down", updates("job", rest.NodeUpdate{State: "UNDRAIN"})},
 		{"slurmctld restarts", restarts(true)},
 		{"reconfigure", reconfigures},
-		{"they are back", registers(named("idle"), named("drained"), named("failing"), named("job"), named("suspended"))},
+		{"the slurmds are back", registers(named("idle"), named("drained"), named("failing"), named("job"), named("suspended"))},
 		{"undrain", updates("idle", rest.NodeUpdate{State: "UNDRAIN"})},
 		{"drain twice", updates("idle,drained", rest.NodeUpdate{State: "DRAIN", Reason: "disk"})},
-		{"they are lost again", loses("idle", "drained", "job", "two")},
+		{"slurmds are lost again", loses("idle", "drained", "job", "two")},
 		{"delete one", deletes("two")},
-		{"one is back, drained", registers(named("idle"))},
-		{"it is lost a third time", loses("idle")},
-		{"it is back", registers(named("idle"))},
+		{"the slurmd of a drained node is back", registers(named("idle"))},
+		{"the slurmd of a drained node is lost a third time", loses("idle")},
+		{"the slurmd of a drained node is back once more", registers(named("idle"))},
 	}}
 }

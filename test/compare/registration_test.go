@@ -23,15 +23,15 @@ func outliving() scenario {
 		{"slurmctld restarts", restarts(true)},
 		{"note it", updates("cpu", rest.NodeUpdate{Comment: new("noted")})},
 		{"undrain what is invalid", undrain("cpu")},
-		{"one is lost that is invalid", loses("held")},
+		{"a slurmd is lost whose node is invalid", loses("held")},
 		{"register with enough", registers(named("cpu"), named("silent"))},
-		{"one is lost", loses("silent")},
-		{"they are back", registers(named("held"), named("silent"))},
+		{"a slurmd is lost", loses("silent")},
+		{"the lost slurmds are back", registers(named("held"), named("silent"))},
 		{"register without the GPUs", registers(named("gpu", withoutGPUs))},
 		{"slurmctld restarts again", restarts(true)},
 		{"undrain", all(undrain("cpu"), undrain("silent"))},
 		{"register with fewer CPUs again", registers(named("cpu", cpus(2)))},
-		{"and with enough", registers(named("cpu"))},
+		{"register with enough again", registers(named("cpu"))},
 	}}
 }
 
@@ -50,13 +50,13 @@ func drainedAtFirst() scenario {
 		{"undrain", undrain("new")},
 		{"end the job", all(job((driver).Finish, 1))},
 		{"register again", registers(named("new", drained), named("old", drained))},
-		{"one is lost", loses("lost")},
-		{"it registers drained", registers(named("lost", drained))},
-		{"it is lost again", loses("lost")},
+		{"a slurmd is lost", loses("lost")},
+		{"the lost slurmd registers drained", registers(named("lost", drained))},
+		{"the slurmd is lost again", loses("lost")},
 		{"drain the lost", updates("lost", rest.NodeUpdate{State: "DRAIN", Reason: "slurm-operator: waits for checks"})},
-		{"it is back", registers(named("lost", drained))},
+		{"the slurmd is back", registers(named("lost", drained))},
 		{"undrain it", undrain("lost")},
 		{"delete one", all(loses("old"), deletes("old"))},
-		{"it makes another record", registers(named("old", drained))},
+		{"the slurmd of the deleted node makes another record", registers(named("old", drained))},
 	}}
 }

@@ -129,13 +129,13 @@ func submitting() scenario {
 	return scenario{name: "jobs by REST", steps: []step{
 		{"register", registers(nodeA(), named("b"))},
 		{"submit as another user", submitsByREST(gpuJob())},
-		{"it runs", shows(1, "RUNNING", "")},
-		{"it ends well", all(job((driver).Finish, 1), shows(1, "COMPLETED", ""))},
-		{"one that fails", all(submitsByREST(gpuJob()), shows(2, "RUNNING", ""))},
-		{"it fails", all(func(s *system) string { s.Fail(2, 3); return "" }, shows(2, "FAILED", ""))},
+		{"the job runs", shows(1, "RUNNING", "")},
+		{"the job ends well", all(job((driver).Finish, 1), shows(1, "COMPLETED", ""))},
+		{"submit a job that is to fail", all(submitsByREST(gpuJob()), shows(2, "RUNNING", ""))},
+		{"the job fails", all(func(s *system) string { s.Fail(2, 3); return "" }, shows(2, "FAILED", ""))},
 		{"drain the node", updates("a", rest.NodeUpdate{State: "DRAIN", Reason: "disk"})},
-		{"one that has to wait", submitsByREST(gpuJob())},
-		{"it waits", shows(3, "PENDING", waitsForNode)},
+		{"submit a job that has to wait", submitsByREST(gpuJob())},
+		{"the job waits", shows(3, "PENDING", waitsForNode)},
 		{"hold it", all(job((driver).Hold, 3), shows(3, "PENDING", "JobHeldAdmin"))},
 		{"cancel it", all(cancels(3), shows(3, "CANCELLED", ""))},
 		{"undrain", updates("a", rest.NodeUpdate{State: "UNDRAIN"})},
@@ -144,7 +144,7 @@ func submitting() scenario {
 		{"their states by one call", states(1, 4, 5, 99)},
 		{"cancel them, one that has ended, and one that is not there", all(cancels(4, 5, 1, 99), shows(4, "CANCELLED", ""), shows(5, "CANCELLED", ""))},
 		{"cancel them again", cancels(4, 5)},
-		{"one that is not there", all(looks(99), states(99), cancels(99))},
+		{"look for a job that is not there", all(looks(99), states(99), cancels(99))},
 		{"in a partition that is not there", submitsByREST(gpuJob(func(s *rest.Submission) { s.Partition = "nope" }))},
 		{"on a node that is not there", submitsByREST(gpuJob(func(s *rest.Submission) { s.Nodes = []string{"c"} }))},
 		{"on nodes of which one is not there", submitsByREST(gpuJob(func(s *rest.Submission) { s.Nodes = []string{"a", "c"} }))},
@@ -187,9 +187,9 @@ func timingOut() scenario {
 	short := func(s *rest.Submission) { s.TimeLimit = time.Second }
 	return scenario{name: "jobs by REST that Slurm ends", conf: "SlurmdTimeout=10\nMessageTimeout=3", steps: []step{
 		{"register", registers(nodeA(), named("b"))},
-		{"one that will run too long", all(submitsByREST(gpuJob(short)), shows(1, "RUNNING", ""))},
-		{"it runs too long", shows(1, "TIMEOUT", "")},
-		{"one loses its node", all(submitsByREST(gpuJob(func(s *rest.Submission) { s.Nodes, s.Requeue = []string{"b"}, new(false) })), shows(2, "RUNNING", ""))},
+		{"submit a job that will run too long", all(submitsByREST(gpuJob(short)), shows(1, "RUNNING", ""))},
+		{"the job runs too long", shows(1, "TIMEOUT", "")},
+		{"submit a job that will lose its node", all(submitsByREST(gpuJob(func(s *rest.Submission) { s.Nodes, s.Requeue = []string{"b"}, new(false) })), shows(2, "RUNNING", ""))},
 		{"the node is lost", all(loses("b"), shows(2, "NODE_FAIL", ""))},
 	}}
 }
@@ -199,7 +199,7 @@ func forgetting() scenario {
 	return scenario{name: "jobs that slurmctld forgets", conf: "MinJobAge=2", steps: []step{
 		{"register", registers(nodeA())},
 		{"submit", all(submitsByREST(gpuJob()), shows(1, "RUNNING", ""))},
-		{"it ends and is forgotten", all(job((driver).Finish, 1), shows(1, "COMPLETED", ""), job((driver).ForgetJob, 1))},
-		{"it is not there", all(looks(1), states(1), finds("run 1"), cancels(1))},
+		{"the job ends and is forgotten", all(job((driver).Finish, 1), shows(1, "COMPLETED", ""), job((driver).ForgetJob, 1))},
+		{"the job is not there", all(looks(1), states(1), finds("run 1"), cancels(1))},
 	}}
 }

@@ -48,7 +48,7 @@ func registrations() map[string]registration {
 		"enough again does not end the drain": {
 			first: four, between: func(c cluster) { c.Register(named(fewer)) }, second: four, want: "a=IDLE+DRAIN(" + low + " by slurm)",
 		},
-		"nobody undrains it": {
+		"nobody undrains an invalid node": {
 			first: four, between: func(c cluster) { c.Register(named(fewer)); _ = c.Update("root", "a", "RESUME", "") }, second: fewer,
 			want: "a=IDLE+DRAIN+INVALID_REG(" + low + " by slurm)",
 		},
@@ -122,13 +122,13 @@ func TestANodeThatIsDownReturnsToServiceWhenItsSlurmdAnswers(t *testing.T) {
 		do   []func(cluster)
 		want string
 	}{
-		"the slurmd answers":                            {[]func(cluster){answers}, "a=IDLE"},
-		"the slurmd is asked after an undrain":          {[]func(cluster){undrain}, "a=IDLE"},
-		"the node's drain stays":                        {[]func(cluster){func(c cluster) { _ = c.Update("root", "a", "DRAIN", "disk") }, answers}, "a=IDLE+DRAIN(disk by root)"},
-		"the slurmd has ended":                          {[]func(cluster){func(c cluster) { c.Leave("a") }, answers, undrain}, "a=DOWN(psu by root)"},
-		"slurmctld has given the node up":               {[]func(cluster){func(c cluster) { c.Lose("a") }, undrain}, "a=DOWN+NOT_RESPONDING(psu by root)"},
-		"the slurmd offers too little":                  {[]func(cluster){func(c cluster) { c.Register(fake.Node{Name: "a", CPUs: 2}) }, answers}, "a=DOWN+INVALID_REG(Low socket*core*thread count, Low CPUs by slurm)"},
-		"another slurmd answers, and this one does not": {[]func(cluster){func(c cluster) { c.Answer("b") }}, "a=DOWN(psu by root)"},
+		"the slurmd answers":                             {[]func(cluster){answers}, "a=IDLE"},
+		"the slurmd is asked after an undrain":           {[]func(cluster){undrain}, "a=IDLE"},
+		"the node's drain stays":                         {[]func(cluster){func(c cluster) { _ = c.Update("root", "a", "DRAIN", "disk") }, answers}, "a=IDLE+DRAIN(disk by root)"},
+		"the slurmd has ended":                           {[]func(cluster){func(c cluster) { c.Leave("a") }, answers, undrain}, "a=DOWN(psu by root)"},
+		"slurmctld has given the node up":                {[]func(cluster){func(c cluster) { c.Lose("a") }, undrain}, "a=DOWN+NOT_RESPONDING(psu by root)"},
+		"the slurmd offers too little":                   {[]func(cluster){func(c cluster) { c.Register(fake.Node{Name: "a", CPUs: 2}) }, answers}, "a=DOWN+INVALID_REG(Low socket*core*thread count, Low CPUs by slurm)"},
+		"another slurmd answers, and the first does not": {[]func(cluster){func(c cluster) { c.Answer("b") }}, "a=DOWN(psu by root)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := start(t, fake.Slurm2605)

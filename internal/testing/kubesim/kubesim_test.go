@@ -233,7 +233,7 @@ func (p *play) evictions() {
 		p.say("create a budget", p.client.Create(ctx, obj, client.FieldOwner("me")), obj)
 		status.ObservedGeneration = obj.Generation
 		obj.Status = status
-		p.say("and its status", p.client.Status().Update(ctx, obj, client.FieldOwner("controller")), obj)
+		p.say("write the status of a budget", p.client.Status().Update(ctx, obj, client.FieldOwner("controller")), obj)
 	}
 	evict("eviction of what is not there", "z")
 	pending := parse[corev1.Pod](p, aPod)
@@ -254,11 +254,11 @@ func (p *play) evictions() {
 	evict("eviction that is allowed", "r")
 	p.say("which goes", nil, read[corev1.Pod](p, "r"))
 	p.log = append(p.log, fmt.Sprintf("and %d are left", read[policyv1.PodDisruptionBudget](p, "c").Status.DisruptionsAllowed))
-	evict("and the next one", "v")
-	evict("once more what goes", "r")
+	evict("eviction of the next pod", "v")
+	evict("eviction of a pod that goes already", "r")
 	p.say("without the label", p.client.Patch(ctx, read[corev1.Pod](p, "v"),
 		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"app":null}}}`)), client.FieldOwner("me")), read[corev1.Pod](p, "v"))
-	evict("it is nobody's business", "v")
+	evict("eviction of a pod of no budget", "v")
 }
 
 // watches records what a watch with a label selector sees of objects that come under it and leave it.

@@ -109,10 +109,10 @@ func TestNobodyIsAtRestWhileHostKeysAreMade(t *testing.T) {
 		makes bool
 	}{
 		{"there is no LoginSet", nil, nil, false},
-		{"nothing is said of a new one", []slinkyv1beta1.LoginSet{set(1, 0, false)}, nil, true},
+		{"nothing is said of a new LoginSet", []slinkyv1beta1.LoginSet{set(1, 0, false)}, nil, true},
 		{"what is said is of an earlier generation", []slinkyv1beta1.LoginSet{set(1, 1, false), set(2, 1, false)}, nil, true},
-		{"all have been answered for", []slinkyv1beta1.LoginSet{set(1, 1, false), set(2, 2, false)}, nil, false},
-		{"one goes before it was", []slinkyv1beta1.LoginSet{set(1, 0, true)}, nil, false},
+		{"all LoginSets have been answered for", []slinkyv1beta1.LoginSet{set(1, 1, false), set(2, 2, false)}, nil, false},
+		{"a LoginSet goes before it was answered for", []slinkyv1beta1.LoginSet{set(1, 0, true)}, nil, false},
 		{"nobody answers for LoginSets", []slinkyv1beta1.LoginSet{set(1, 0, false)}, map[string]bool{"controller": true}, false},
 		{"the operator has few kinds, and these among them", []slinkyv1beta1.LoginSet{set(1, 0, false)}, map[string]bool{"loginset": true}, true},
 	} {
