@@ -41,10 +41,10 @@ func TestTheProfileOfLoginPodsAndWorkers(t *testing.T) {
 		kind                         foreignkind.Fit
 		ignored                      string
 	}{
-		"nobody asks for it":                     {spec: `{}`, kind: there},
-		"both have it":                           {spec: `{useDefaultAppArmorProfile: true}`, kind: there, login: ours, worker: ours, nodeSet: ours},
-		"what the user names comes first":        {spec: `{useDefaultAppArmorProfile: true, slurmNodes: {login: {sshd: {appArmorProfile: localhost/mine}}, worker: {slurmd: {appArmorProfile: runtime/default}}}}`, kind: there, login: "mine", worker: "RuntimeDefault", nodeSet: ours},
-		"nobody could load it, so that none has": {spec: `{useDefaultAppArmorProfile: true}`, kind: foreignkind.Fit{}, ignored: "spec.useDefaultAppArmorProfile (the cluster has no CRD " + AppArmorProfileDefinition + "; install the security-profiles-operator)"},
+		"nobody asks for the profile":                          {spec: `{}`, kind: there},
+		"login pods and workers have the profile":              {spec: `{useDefaultAppArmorProfile: true}`, kind: there, login: ours, worker: ours, nodeSet: ours},
+		"what the user names comes first":                      {spec: `{useDefaultAppArmorProfile: true, slurmNodes: {login: {sshd: {appArmorProfile: localhost/mine}}, worker: {slurmd: {appArmorProfile: runtime/default}}}}`, kind: there, login: "mine", worker: "RuntimeDefault", nodeSet: ours},
+		"nobody could load the profile, so that no pod has it": {spec: `{useDefaultAppArmorProfile: true}`, kind: foreignkind.Fit{}, ignored: "spec.useDefaultAppArmorProfile (the cluster has no CRD " + AppArmorProfileDefinition + "; install the security-profiles-operator)"},
 		"the kind of that name is another one": {spec: `{useDefaultAppArmorProfile: true}`, kind: foreignkind.Fit{Installed: true, Misfit: "its objects are in no namespace"},
 			ignored: "spec.useDefaultAppArmorProfile (its objects are in no namespace; load a profile on the nodes and name it in appArmorProfile of the containers, as localhost/<profile>)"},
 	} {

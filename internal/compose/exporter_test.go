@@ -44,8 +44,8 @@ func TestTheExporterRunsWhereItCanAskSlurm(t *testing.T) {
 		change func(*nebiusv1.SlurmCluster)
 		want   int32 // -1 without a Deployment
 	}{
-		"it is asked for":     {want: 1},
-		"it is not asked for": {want: -1, change: func(c *nebiusv1.SlurmCluster) { c.Spec.SlurmNodes.Exporter.Enabled = false }},
+		"the exporter is asked for":     {want: 1},
+		"the exporter is not asked for": {want: -1, change: func(c *nebiusv1.SlurmCluster) { c.Spec.SlurmNodes.Exporter.Enabled = false }},
 		"an exporter of the first generation is asked for": {want: -1, change: func(c *nebiusv1.SlurmCluster) {
 			c.Spec.SlurmNodes.Exporter.Exporter = &nebiusv1.LegacyExporter{NodeContainer: nebiusv1.NodeContainer{Image: "old"}} //nolint:staticcheck // that is the point
 		}},

@@ -15,16 +15,16 @@ import (
 // TestVariablesOfSlurmNodeExtra: the kubelet, which expands only $(NAME) and $$, puts them in. No shell does.
 func TestVariablesOfSlurmNodeExtra(t *testing.T) {
 	for name, test := range map[string]struct{ text, want, env, note string }{
-		"plain text":                   {text: `{"a": 1}`, want: `{"a": 1}`},
-		"variables of the contract":    {text: `${INSTANCE_ID}/$K8S_POD_NAME`, want: "$(INSTANCE_ID)/$(K8S_POD_NAME)", env: "INSTANCE_ID K8S_POD_NAME"},
-		"one that is there twice":      {text: "$INSTANCE_ID$INSTANCE_ID", want: "$(INSTANCE_ID)$(INSTANCE_ID)", env: "INSTANCE_ID"},
-		"one of the user":              {text: "rack=$RACK", want: "rack=$(RACK)"},
-		"the memory":                   {text: "$SLURM_REAL_MEMORY", want: "$(SLURM_REAL_MEMORY)", env: "SLURM_REAL_MEMORY"},
-		"one that nobody has":          {text: "a$NOBODY b", want: "a b", note: "the container has no such variable: NOBODY"},
-		"a command of a shell":         {text: "$(reboot) `reboot`", want: "$$(reboot) `reboot`"},
-		"a variable of the kubelet":    {text: "$(INSTANCE_ID)", want: "$$(INSTANCE_ID)"},
-		"dollar signs at odd places":   {text: "$ $$ 5$ ${} ${A", want: "$$ $$$$ 5$$ $${} $${A"},
-		"a default value of the shell": {text: "${A:-b}", want: "$${A:-b}"},
+		"plain text":                             {text: `{"a": 1}`, want: `{"a": 1}`},
+		"variables of the contract":              {text: `${INSTANCE_ID}/$K8S_POD_NAME`, want: "$(INSTANCE_ID)/$(K8S_POD_NAME)", env: "INSTANCE_ID K8S_POD_NAME"},
+		"a variable may be there twice":          {text: "$INSTANCE_ID$INSTANCE_ID", want: "$(INSTANCE_ID)$(INSTANCE_ID)", env: "INSTANCE_ID"},
+		"a variable may be one of the user's":    {text: "rack=$RACK", want: "rack=$(RACK)"},
+		"the memory":                             {text: "$SLURM_REAL_MEMORY", want: "$(SLURM_REAL_MEMORY)", env: "SLURM_REAL_MEMORY"},
+		"a variable that nobody has is left out": {text: "a$NOBODY b", want: "a b", note: "the container has no such variable: NOBODY"},
+		"a command of a shell":                   {text: "$(reboot) `reboot`", want: "$$(reboot) `reboot`"},
+		"a variable of the kubelet":              {text: "$(INSTANCE_ID)", want: "$$(INSTANCE_ID)"},
+		"dollar signs at odd places":             {text: "$ $$ 5$ ${} ${A", want: "$$ $$$$ 5$$ $${} $${A"},
+		"a default value of the shell":           {text: "${A:-b}", want: "$${A:-b}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := json.Marshal(test.text)

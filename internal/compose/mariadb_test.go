@@ -150,10 +150,10 @@ func TestADatabaseOfAnOperatorWithOtherKindsIsLeftAlone(t *testing.T) {
 		accounting *slinkyv1beta1.Accounting
 		want       bool
 	}{
-		"slurmdbd uses it":         {accounting: before, want: true},
-		"slurmdbd uses another":    {accounting: elsewhere},
-		"slurmdbd has its own one": {accounting: &slinkyv1beta1.Accounting{}},
-		"there was none":           {},
+		"slurmdbd uses the database":     {accounting: before, want: true},
+		"slurmdbd uses another database": {accounting: elsewhere},
+		"slurmdbd has its own database":  {accounting: &slinkyv1beta1.Accounting{}},
+		"there was no slurmdbd":          {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in.Observed.Rest.Accounting = test.accounting

@@ -20,11 +20,11 @@ func TestServiceMonitor(t *testing.T) {
 		want      *slinkyv1beta1.ServiceMonitor
 		isIgnored string
 	}{
-		"all groups by default": {spec: `{}`, want: &slinkyv1beta1.ServiceMonitor{
+		"all groups of metrics are scraped by default": {spec: `{}`, want: &slinkyv1beta1.ServiceMonitor{
 			Enabled: true, Interval: "30s", ScrapeTimeout: "28s", Endpoints: []slinkyv1beta1.MetricsEndpoint{
 				{Path: "/metrics/jobs"}, {Path: "/metrics/jobs-users-accts"}, {Path: "/metrics/nodes"}, {Path: "/metrics/partitions"}, {Path: "/metrics/scheduler"},
 			}}},
-		"some of them": {
+		"some groups of metrics are scraped": {
 			spec: `{slurmNodes: {controller: {openMetrics: {serviceMonitor: {endpoints: [nodes], interval: 1m, scrapeTimeout: 5s}}}}}`,
 			want: &slinkyv1beta1.ServiceMonitor{Enabled: true, Interval: "1m", ScrapeTimeout: "5s", Endpoints: []slinkyv1beta1.MetricsEndpoint{{Path: "/metrics/nodes"}}},
 		},

@@ -308,7 +308,7 @@ func TestFieldsOfNodeSetsWithoutEffect(t *testing.T) {
 	}{
 		"nothing set":     {spec: `{}`},
 		"ephemeral nodes": {spec: `{ephemeralNodes: true, initialNumberEphemeralNodes: 2}`},
-		"all of them": {
+		"all fields without effect": {
 			spec: `{munge: {image: {repository: soperator/munge}, security: {limitsConfig: x}}, sssd: {}, docker: {enabled: true}, sssdDebugLevel: 1, initialNumberEphemeralNodes: 2, topology: {fabric: a}, workerInitRandomDelaySeconds: 1,
 				configMapRefSshd: a, nodeConfig: {dynamic: x, autoResume: false, static: State=CLOUD}, slurmd: {port: 7000, volumes: {jail: {emptyDir: {}}}, security: {limitsConfig: x}}}`,
 			want: []string{
@@ -337,10 +337,10 @@ func TestAutoResume(t *testing.T) {
 		custom, set string
 		want        []string
 	}{
-		"no worker is powered up":     {set: "{}"},
-		"they are powered down only":  {custom: "SuspendProgram=/bin/s", set: "{}"},
-		"a program powers workers up": {custom: "ResumeProgram=/bin/r", set: "{}", want: []string{"spec.nodeConfig.autoResume (with ResumeProgram in customSlurmConfig of the SlurmCluster)"}},
-		"ephemeral ones":              {set: "{ephemeralNodes: true}", want: []string{"spec.nodeConfig.autoResume (with ephemeralNodes)"}},
+		"no worker is powered up":          {set: "{}"},
+		"workers are powered down only":    {custom: "SuspendProgram=/bin/s", set: "{}"},
+		"a program powers workers up":      {custom: "ResumeProgram=/bin/r", set: "{}", want: []string{"spec.nodeConfig.autoResume (with ResumeProgram in customSlurmConfig of the SlurmCluster)"}},
+		"ephemeral workers are powered up": {set: "{ephemeralNodes: true}", want: []string{"spec.nodeConfig.autoResume (with ephemeralNodes)"}},
 	} {
 		in := load(t).cluster(t, "{customSlurmConfig: "+test.custom+"}", "a "+test.set)
 		in.NodeSets[0].Spec.NodeConfig.AutoResume = new(false)

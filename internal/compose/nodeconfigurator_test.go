@@ -28,7 +28,7 @@ var configuratorImages = image.Set{Registry: "example.com/coxswain", Tag: "26.05
 func TestNodeConfigurator(t *testing.T) {
 	for _, tt := range []struct{ name, file, spec string }{
 		{"the smallest spec runs the rebooter", "minimal", `{rebooter: {enabled: true}}`},
-		{"one of the first generation idles", "idle", `
+		{"a NodeConfigurator of the first generation idles", "idle", `
   rebooter: {enabled: false}
   nodeConfigurator: {enabled: true, image: {repository: busybox, tag: latest}, resources: {requests: {cpu: 10m}}, nodeSelector: {a: b}}
   initContainers: [{name: sysctls, image: busybox, command: [sysctl, -w, net.core.rmem_max=536870912], securityContext: {privileged: true}}]

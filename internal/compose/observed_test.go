@@ -20,11 +20,11 @@ func TestANodeSetStaysUnlessItsSourceIsKnownToBeGone(t *testing.T) {
 		gone           node.Answer
 		want           []string
 	}{
-		"the server was not asked":                  {object: "demo-gone", source: "gone", gone: node.Unknown, want: []string{"demo-gone"}},
-		"the server has its source":                 {object: "demo-gone", source: "gone", gone: node.No, want: []string{"demo-gone"}},
-		"the server says that its source is gone":   {object: "demo-gone", source: "gone", gone: node.Yes},
-		"it is composed, and applied":               {object: "demo-gpu", source: "gpu", gone: node.Unknown},
-		"it comes from slurmNodes.worker, now gone": {object: "demo-worker", gone: node.Unknown},
+		"the server was not asked":                           {object: "demo-gone", source: "gone", gone: node.Unknown, want: []string{"demo-gone"}},
+		"the server has its source":                          {object: "demo-gone", source: "gone", gone: node.No, want: []string{"demo-gone"}},
+		"the server says that its source is gone":            {object: "demo-gone", source: "gone", gone: node.Yes},
+		"the NodeSet is composed, and applied":               {object: "demo-gpu", source: "gpu", gone: node.Unknown},
+		"the NodeSet comes from slurmNodes.worker, now gone": {object: "demo-worker", gone: node.Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := d.cluster(t, `{slurmNodes: {controller: {}, login: {size: 1}}}`, `gpu {replicas: 1}`)

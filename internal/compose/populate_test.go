@@ -238,8 +238,8 @@ func TestANewNodeSetTakesNobodysJail(t *testing.T) {
 	job := jobIn(out)
 	job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
 	for name, sets := range map[string][]nebiusv1alpha1.NodeSet{
-		"a newer one that comes first": {set("a", "/a", 50), set("m", "/m", 100)},
-		"an older one":                 {set("a", "/a", 200), set("m", "/m", 100)},
+		"a newer NodeSet that comes first": {set("a", "/a", 50), set("m", "/m", 100)},
+		"an older NodeSet":                 {set("a", "/a", 200), set("m", "/m", 100)},
 	} {
 		if out, filled := jails(job, sets...); filled != "none" || out.Jail.Awaited || string(out.Components.Controller.Spec.Jail.VolumeSource.Raw) != before {
 			t.Errorf("%s: %s is filled, the workers wait: %t, and slurmctld has %s", name, filled, out.Jail.Awaited, out.Components.Controller.Spec.Jail.VolumeSource.Raw)
@@ -341,7 +341,7 @@ func TestWhatAJobTellsIsRepeated(t *testing.T) {
 		"how far it is":               {told: `{"files":3,"bytes":5,"seconds":7}`, want: "Job demo-populate-jail: 3 files, 5 bytes in 7 s"},
 		"nothing yet":                 {want: "Job demo-populate-jail: its pod has not begun yet"},
 		"a text of somebody else":     {told: `three`, want: "Job demo-populate-jail: its pod has not begun yet"},
-		"all of it":                   {kind: batchv1.JobComplete, told: `{"files":3,"bytes":5,"seconds":7}`, want: "Job demo-populate-jail is complete: 3 files, 5 bytes in 7 s"},
+		"the whole jail":              {kind: batchv1.JobComplete, told: `{"files":3,"bytes":5,"seconds":7}`, want: "Job demo-populate-jail is complete: 3 files, 5 bytes in 7 s"},
 		"the jail was filled already": {kind: batchv1.JobComplete, told: `{"files":0,"bytes":0,"seconds":0}`, want: "Job demo-populate-jail is complete: it did not report what it copied"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -27,18 +27,18 @@ func TestFilesAreWrittenWhenTheJailIsFilledAndNobodyElseWritesThere(t *testing.T
 		// overwrites is true if a Job is made that overwrites the jail.
 		overwrites bool
 	}{
-		"the jail is not filled yet":               {job: "none", want: -1},
-		"the jail is filled":                       {job: batchv1.JobComplete, want: 1},
-		"the jail is filled by other means":        {job: "none", want: 1, change: func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = nebiusv1.MaintenanceSkipPopulateJail }},
-		"there is no jail":                         {job: "none", want: -1, change: func(c *nebiusv1.SlurmCluster) { c.Spec.VolumeSources = nil }},
-		"nobody wants it":                          {job: batchv1.JobComplete, want: 0, change: func(c *nebiusv1.SlurmCluster) { c.Spec.SConfigController.Node.Size = new(int32(0)) }},
-		"more than one":                            {job: batchv1.JobComplete, want: 1, change: func(c *nebiusv1.SlurmCluster) { c.Spec.SConfigController.Node.Size = new(int32(3)) }},
-		"maintenance":                              {job: batchv1.JobComplete, want: 0, change: func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = nebiusv1.MaintenanceDownscale }},
-		"an overwriting run waits for workers":     {job: batchv1.JobComplete, users: 1, writers: 1, want: 1, change: overwrite},
-		"an overwriting run waits for the pod":     {job: batchv1.JobComplete, writers: 1, want: 0, change: overwrite},
-		"an overwriting run begins":                {job: batchv1.JobComplete, want: 0, change: overwrite, overwrites: true},
-		"maintenance that overwrites waits for it": {job: "none", writers: 1, want: 0, change: func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = overwriting }},
-		"maintenance that overwrites begins":       {job: "none", want: 0, change: func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = overwriting }, overwrites: true},
+		"the jail is not filled yet":                    {job: "none", want: -1},
+		"the jail is filled":                            {job: batchv1.JobComplete, want: 1},
+		"the jail is filled by other means":             {job: "none", want: 1, change: func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = nebiusv1.MaintenanceSkipPopulateJail }},
+		"there is no jail":                              {job: "none", want: -1, change: func(c *nebiusv1.SlurmCluster) { c.Spec.VolumeSources = nil }},
+		"nobody wants a pod":                            {job: batchv1.JobComplete, want: 0, change: func(c *nebiusv1.SlurmCluster) { c.Spec.SConfigController.Node.Size = new(int32(0)) }},
+		"more than one pod is wanted":                   {job: batchv1.JobComplete, want: 1, change: func(c *nebiusv1.SlurmCluster) { c.Spec.SConfigController.Node.Size = new(int32(3)) }},
+		"maintenance":                                   {job: batchv1.JobComplete, want: 0, change: func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = nebiusv1.MaintenanceDownscale }},
+		"an overwriting run waits for workers":          {job: batchv1.JobComplete, users: 1, writers: 1, want: 1, change: overwrite},
+		"an overwriting run waits for the pod":          {job: batchv1.JobComplete, writers: 1, want: 0, change: overwrite},
+		"an overwriting run begins":                     {job: batchv1.JobComplete, want: 0, change: overwrite, overwrites: true},
+		"maintenance that overwrites waits for the pod": {job: "none", writers: 1, want: 0, change: func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = overwriting }},
+		"maintenance that overwrites begins":            {job: "none", want: 0, change: func(c *nebiusv1.SlurmCluster) { c.Spec.Maintenance = overwriting }, overwrites: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, seen := jailedCluster(), ObservedPopulate{Users: test.users, Writers: test.writers}

@@ -64,17 +64,17 @@ func TestTopologyHasEveryWorker(t *testing.T) {
 				"SwitchName=root Switches=root.unknown\nSwitchName=root.unknown Nodes=cpu-[0-1]\n",
 		},
 		"a network of which nobody knows anything": {spec: `{slurmNodes: {worker: {size: 4}}}`, workers: []ObservedWorker{{Name: "worker-0"}}, want: topology.NoTree},
-		"the same where the user's slurm.conf has a tree": {
+		"a network of which nobody knows anything, with a tree in the user's slurm.conf": {
 			spec: `{customSlurmConfig: TopologyPlugin=topology/tree, slurmNodes: {worker: {size: 1}}}`, workers: []ObservedWorker{{Name: "worker-0"}},
 			plugin: "topology/tree", want: "SwitchName=root Switches=root.unknown\nSwitchName=root.unknown Nodes=worker-0\n",
 		},
-		"blocks":                                     {spec: `{slurmConfig: {topologyPlugin: topology/block}, topology: {blockSize: 4}, slurmNodes: {worker: {size: 2}}}`, workers: []ObservedWorker{behind("worker-0", "b1", "s")}, plugin: "topology/block", want: "BlockName=b1 Nodes=worker-0\nBlockName=unknown Nodes=worker-1\nBlockSizes=4\n"},
-		"blocks of which nobody knows anything":      {spec: `{slurmConfig: {topologyPlugin: topology/block, topologyBlockSize: 3}, slurmNodes: {worker: {size: 2}}}`, plugin: "topology/block", want: "BlockName=unknown Nodes=worker-[0-1]\nBlockSizes=3\n"},
-		"blocks on 24.11":                            {spec: `{slurmConfig: {topologyPlugin: topology/block}, slurmNodes: {controller: {slurmctld: {image: "slurmctld:24.11.5"}}, worker: {size: 2}}}`},
-		"a cluster without workers":                  {spec: `{slurmConfig: {topologyPlugin: topology/block}}`, want: topology.NoBlocks},
-		"another topology":                           {spec: `{slurmConfig: {topologyPlugin: topology/default}, slurmNodes: {worker: {size: 1}}}`, workers: []ObservedWorker{behind("worker-0", "l1", "s")}, plugin: "topology/default"},
-		"the user's own topology in slurm.conf":      {spec: `{customSlurmConfig: TopologyPlugin=topology/flat, slurmNodes: {worker: {size: 1}}}`, workers: []ObservedWorker{behind("worker-0", "l1", "s")}, plugin: "topology/flat"},
-		"the same topology in the user's slurm.conf": {spec: `{customSlurmConfig: TopologyPlugin=topology/tree, slurmNodes: {worker: {size: 1}}}`, workers: []ObservedWorker{behind("worker-0", "l1", "s")}, plugin: "topology/tree", want: "SwitchName=l1 Nodes=worker-0\nSwitchName=root Switches=s\nSwitchName=s Switches=l1\n"},
+		"blocks":                                {spec: `{slurmConfig: {topologyPlugin: topology/block}, topology: {blockSize: 4}, slurmNodes: {worker: {size: 2}}}`, workers: []ObservedWorker{behind("worker-0", "b1", "s")}, plugin: "topology/block", want: "BlockName=b1 Nodes=worker-0\nBlockName=unknown Nodes=worker-1\nBlockSizes=4\n"},
+		"blocks of which nobody knows anything": {spec: `{slurmConfig: {topologyPlugin: topology/block, topologyBlockSize: 3}, slurmNodes: {worker: {size: 2}}}`, plugin: "topology/block", want: "BlockName=unknown Nodes=worker-[0-1]\nBlockSizes=3\n"},
+		"blocks on 24.11":                       {spec: `{slurmConfig: {topologyPlugin: topology/block}, slurmNodes: {controller: {slurmctld: {image: "slurmctld:24.11.5"}}, worker: {size: 2}}}`},
+		"a cluster without workers":             {spec: `{slurmConfig: {topologyPlugin: topology/block}}`, want: topology.NoBlocks},
+		"another topology":                      {spec: `{slurmConfig: {topologyPlugin: topology/default}, slurmNodes: {worker: {size: 1}}}`, workers: []ObservedWorker{behind("worker-0", "l1", "s")}, plugin: "topology/default"},
+		"the user's own topology in slurm.conf": {spec: `{customSlurmConfig: TopologyPlugin=topology/flat, slurmNodes: {worker: {size: 1}}}`, workers: []ObservedWorker{behind("worker-0", "l1", "s")}, plugin: "topology/flat"},
+		"the user's slurm.conf asks for a tree where the network is known": {spec: `{customSlurmConfig: TopologyPlugin=topology/tree, slurmNodes: {worker: {size: 1}}}`, workers: []ObservedWorker{behind("worker-0", "l1", "s")}, plugin: "topology/tree", want: "SwitchName=l1 Nodes=worker-0\nSwitchName=root Switches=s\nSwitchName=s Switches=l1\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := d.cluster(t, test.spec, test.nodeSets...)

@@ -167,7 +167,7 @@ func TestWhatOfItsConditionsANodeIsWrittenWith(t *testing.T) {
 	}{
 		{"conditions of others are not written", []corev1.NodeCondition{stored("Ready", "True", "R")}, health.Step{Degraded: &want}, []corev1.NodeCondition{written("SoperatorChecksNodeDegraded", "True", "NodeNeedReboot", noon)}},
 		{
-			"one that stays is written as it is, or it would vanish", []corev1.NodeCondition{stored("SlurmNodeReboot", "False", "NodeRebooted")}, health.Step{Degraded: &want},
+			"a condition that stays is written as it is, or it would vanish", []corev1.NodeCondition{stored("SlurmNodeReboot", "False", "NodeRebooted")}, health.Step{Degraded: &want},
 			[]corev1.NodeCondition{written("SoperatorChecksNodeDegraded", "True", "NodeNeedReboot", noon), stored("SlurmNodeReboot", "False", "NodeRebooted")},
 		},
 		{
@@ -179,7 +179,7 @@ func TestWhatOfItsConditionsANodeIsWrittenWith(t *testing.T) {
 			[]corev1.NodeCondition{written("SlurmNodeReboot", "True", "NodeNeedReboot", noon)},
 		},
 		{
-			"what a check has said of it stays ours", []corev1.NodeCondition{stored("HardwareIssuesSuspected", "True", "GPUHealthCheckFailedSoperator")}, health.Step{Reboot: &want},
+			"what a check has said of the hardware stays ours", []corev1.NodeCondition{stored("HardwareIssuesSuspected", "True", "GPUHealthCheckFailedSoperator")}, health.Step{Reboot: &want},
 			[]corev1.NodeCondition{written("SlurmNodeReboot", "True", "NodeNeedReboot", noon), stored("HardwareIssuesSuspected", "True", "GPUHealthCheckFailedSoperator")},
 		},
 		{

@@ -117,13 +117,13 @@ func TestWhoIsOutForACheck(t *testing.T) {
 		state, reason string
 		want          bool
 	}{
-		"a check has drained the node":                      {"IDLE DRAIN", "[node_problem] gpu: XID 79", true},
-		"the ephemeral storage of the pod is full":          {"MIXED DRAIN", "[user_problem] pod_ephemeral_storage 90 %", true},
-		"the machine is to be replaced":                     {"IDLE DRAIN", node.MaintenanceReason + ": T", false},
-		"a person has drained the node":                     {"IDLE DRAIN", "bad disk", false},
-		"the node is cordoned":                              {"IDLE DRAIN", "slurm-operator: Node was cordoned", false},
-		"the reason of a check is left over":                {"IDLE", "[node_problem] gpu: XID 79", false},
-		"it is not known whether the check drains the node": {"", "[node_problem] gpu: XID 79", false},
+		"a check has drained the node":                   {"IDLE DRAIN", "[node_problem] gpu: XID 79", true},
+		"the ephemeral storage of the pod is full":       {"MIXED DRAIN", "[user_problem] pod_ephemeral_storage 90 %", true},
+		"the machine is to be replaced":                  {"IDLE DRAIN", node.MaintenanceReason + ": T", false},
+		"a person has drained the node":                  {"IDLE DRAIN", "bad disk", false},
+		"the node is cordoned":                           {"IDLE DRAIN", "slurm-operator: Node was cordoned", false},
+		"the reason of a check is left over":             {"IDLE", "[node_problem] gpu: XID 79", false},
+		"nobody knows whether the check drains the node": {"", "[node_problem] gpu: XID 79", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := health.OutForCheck(node.Parse(strings.Fields(c.state)), node.Reason{Text: c.reason}); got != c.want {

@@ -46,7 +46,7 @@ func TestWhenTheNodeOfAMachineIsDeleted(t *testing.T) {
 		{"jobs end first", health.Node{Maintenance: announced, Workers: with(drained, busy), Rebooter: ready}, ""},
 		{"a protected pod may have suspended jobs", health.Node{Maintenance: announced, Workers: with(protected), Rebooter: ready}, ""},
 		{"a pod without protection may have suspended jobs", health.Node{Maintenance: announced, Workers: with(drained, suspended), Rebooter: ready}, ""},
-		{"it has to be known that no job is suspended", health.Node{Maintenance: announced, Workers: with(unasked), Rebooter: ready}, ""},
+		{"a node stays while nobody knows whether a job is suspended", health.Node{Maintenance: announced, Workers: with(unasked), Rebooter: ready}, ""},
 		{"a protected pod that is being deleted already is not waited for", health.Node{Maintenance: announced, Workers: with(going), Rebooter: ready}, "maintained True/NodeDraining, event NodeMaintenance"},
 		{"a Slurm that does not answer is waited for", health.Node{Maintenance: announced, Workers: with(silent), Rebooter: ready}, ""},
 		{"a check's drain becomes ours first", health.Node{Maintenance: health.Maintenance{Type: "HardwareIssuesSuspected", Suspected: true}, Suspected: aCondition(yes, "GPUHealthCheckFailedSoperator", time.Minute), Workers: with(aWorker("w-0", "IDLE DRAIN", "[hardware_problem] gpu: Xid 79")), Rebooter: ready}, ""},

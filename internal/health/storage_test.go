@@ -26,8 +26,8 @@ func TestThresholdsOfEphemeralStorage(t *testing.T) {
 		drain, resume float64
 		refused       string
 	}{
-		"the usual ones":                    {drain: 85, resume: 80},
-		"all of it":                         {drain: 100, resume: 99.5},
+		"the usual thresholds":              {drain: 85, resume: 80},
+		"the whole limit":                   {drain: 100, resume: 99.5},
 		"more than all":                     {drain: 101, resume: 80, refused: "from 0 to 100"},
 		"less than nothing":                 {drain: -1, resume: -2, refused: "from 0 to 100"},
 		"no number":                         {drain: math.NaN(), resume: 80, refused: "from 0 to 100"},
@@ -123,10 +123,10 @@ func TestLimitOfEphemeralStorage(t *testing.T) {
 		spec string
 		want int64
 	}{
-		"none":                             {`containers: [{name: a, resources: {limits: {memory: 1Gi}}}, {name: b}]`, 0},
-		"of containers":                    {`containers: [{name: a, resources: {limits: {ephemeral-storage: 1Ki}}}, {name: b, resources: {limits: {ephemeral-storage: "6"}}}]`, 1030},
-		"of init containers as well":       {`{initContainers: [{name: i, resources: {limits: {ephemeral-storage: 1Ki}}}], containers: [{name: a, resources: {limits: {ephemeral-storage: 1Ki}}}]}`, 2048},
-		"what is requested is not a limit": {`containers: [{name: a, resources: {requests: {ephemeral-storage: 1Ki}}}]`, 0},
+		"none":                                {`containers: [{name: a, resources: {limits: {memory: 1Gi}}}, {name: b}]`, 0},
+		"containers have limits":              {`containers: [{name: a, resources: {limits: {ephemeral-storage: 1Ki}}}, {name: b, resources: {limits: {ephemeral-storage: "6"}}}]`, 1030},
+		"init containers have limits as well": {`{initContainers: [{name: i, resources: {limits: {ephemeral-storage: 1Ki}}}], containers: [{name: a, resources: {limits: {ephemeral-storage: 1Ki}}}]}`, 2048},
+		"what is requested is not a limit":    {`containers: [{name: a, resources: {requests: {ephemeral-storage: 1Ki}}}]`, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := health.StorageLimit(manifest.Parse[corev1.PodSpec](t, c.spec)); got != c.want {

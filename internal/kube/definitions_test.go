@@ -26,9 +26,9 @@ func TestWhatADefinitionConcernsIsLookedAtAgain(t *testing.T) {
 	crd := newDefinition()
 	crd.SetName("mariadbs.k8s.mariadb.com")
 	for name, change := range map[string]func(*controllertest.FakeInformer){
-		"it comes":          func(i *controllertest.FakeInformer) { i.Add(crd) },
-		"it is established": func(i *controllertest.FakeInformer) { i.Update(crd, crd) },
-		"it goes":           func(i *controllertest.FakeInformer) { i.Delete(crd) },
+		"the definition comes":          func(i *controllertest.FakeInformer) { i.Add(crd) },
+		"the definition is established": func(i *controllertest.FakeInformer) { i.Update(crd, crd) },
+		"the definition goes":           func(i *controllertest.FakeInformer) { i.Delete(crd) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

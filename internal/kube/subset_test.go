@@ -21,7 +21,7 @@ func TestDifference(t *testing.T) {
 		want          string
 	}{
 		{"a field more in the live object is no difference", deployment, `{a: 1}`, `{a: 1, b: 2}`, ""},
-		{"a field less is one", deployment, `{a: {b: 1, c: 2}}`, `{a: {b: 1}}`, "a.c"},
+		{"a field less in the live object is a difference", deployment, `{a: {b: 1, c: 2}}`, `{a: {b: 1}}`, "a.c"},
 		{"an empty map is not an absent one", deployment, `{a: {}}`, `{}`, "a"},
 		{"an empty map with something in it has defaults, as a rule", deployment, `{a: {}}`, `{a: {b: 1}}`, ""},
 		{"an emptyDir of ours has nothing that we did not write", deployment,

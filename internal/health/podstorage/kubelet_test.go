@@ -177,10 +177,10 @@ func TestATokenThatAKubeletRefusesIsAskedForAnewOnce(t *testing.T) {
 		{what: "the account was made anew, which the first token does not outlive", taken: "short-2", want: "short-1", fails: true},
 		{what: "the next question has another token", taken: "short-2", want: "short-2"},
 		{what: "a kubelet takes no token at all", want: "short-2", fails: true},
-		{what: "which is no reason to ask for one each time", want: "short-2", fails: true},
-		{what: "until it is time for another one", after: tokenLifetime / 2, want: "short-3", fails: true},
-		{what: "of which the same holds: there is one before its time", want: "short-4", fails: true},
-		{what: "and no more", want: "short-4", fails: true},
+		{what: "a token that a kubelet refuses is not replaced each time", want: "short-2", fails: true},
+		{what: "a token is replaced when its time has come", after: tokenLifetime / 2, want: "short-3", fails: true},
+		{what: "a token that a kubelet refuses is replaced once before its time", want: "short-4", fails: true},
+		{what: "a token that a kubelet refuses is not replaced twice before its time", want: "short-4", fails: true},
 	} {
 		shown, taken = nil, "Bearer "+step.taken
 		now.SetTime(now.Now().Add(step.after))

@@ -17,10 +17,10 @@ func TestAKindIsKnownByItsScopeAndItsFields(t *testing.T) {
 	}
 	const fields = `{policy: {type: string}, endpoints: {type: array, items: {type: object, properties: {path: {type: string}}}}}`
 	for name, c := range map[string]struct{ spec, want string }{
-		"it has what is written": {
+		"the kind has the fields that are written": {
 			spec: `{scope: Namespaced, versions: [{name: v1, served: true, schema: {openAPIV3Schema: {properties: {spec: {properties: ` + fields + `}}}}}]}`,
 		},
-		"its objects are in no namespace": {
+		"the objects of the kind are in no namespace": {
 			spec: `{scope: Cluster, versions: [{name: v1, served: true, schema: {openAPIV3Schema: {properties: {spec: {properties: ` + fields + `}}}}}]}`,
 			want: "the objects of CRD probes.example.com are in no namespace",
 		},
@@ -36,13 +36,13 @@ func TestAKindIsKnownByItsScopeAndItsFields(t *testing.T) {
 			spec: `{scope: Namespaced, versions: [{name: v1, served: false}, {name: v2, served: true}, {name: v3, served: true}]}`,
 			want: "CRD probes.example.com has no version v1, but v2 and v3",
 		},
-		"it takes whatever is written": {
+		"the kind takes whatever is written": {
 			spec: `{scope: Namespaced, versions: [{name: v1, served: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}`,
 		},
-		"its spec is a map": {
+		"the spec of the kind is a map": {
 			spec: `{scope: Namespaced, versions: [{name: v1, served: true, schema: {openAPIV3Schema: {properties: {spec: {additionalProperties: {type: string}}}}}}]}`,
 		},
-		"it says nothing about fields": {spec: `{scope: Namespaced, versions: [{name: v1, served: true}]}`},
+		"the definition says nothing about fields": {spec: `{scope: Namespaced, versions: [{name: v1, served: true}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var definition map[string]any

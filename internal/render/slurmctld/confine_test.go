@@ -50,7 +50,7 @@ func TestWhatDoesNotKeepJobsToWhatTheyWereGiven(t *testing.T) {
 		{name: "everything", extra: "TaskPlugin=task/affinity,task/cgroup", cgroup: all},
 		{name: "the plugin without its prefix", extra: "TaskPlugin=Affinity,Cgroup", cgroup: all},
 		{name: "another plugin", extra: "TaskPlugin=task/affinity", cgroup: all, want: []string{task}},
-		{name: "one of three", extra: "TaskPlugin=task/cgroup", cgroup: "ConstrainCores=no\nConstrainRAMSpace=yes\nConstrainDevices=0\n", want: []string{cores, devices}},
+		{name: "one of three resources is confined", extra: "TaskPlugin=task/cgroup", cgroup: "ConstrainCores=no\nConstrainRAMSpace=yes\nConstrainDevices=0\n", want: []string{cores, devices}},
 		{name: "no control groups", extra: "TaskPlugin=task/affinity", cgroup: "CgroupPlugin=disabled\n" + all, want: []string{"cgroup.conf without CgroupPlugin=disabled"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -29,7 +29,7 @@ func TestTheTableOfNodesFollowsTheNodeSets(t *testing.T) {
 	}{
 		{name: "a small cluster has the smallest table", sets: []string{statefulSet("a", 5)}, want: 1024},
 		{name: "a table is as large as leaves room for a quarter", sets: []string{statefulSet("a", 819)}, want: 1024},
-		{name: "one worker more makes the table larger", sets: []string{statefulSet("a", 819), statefulSet("b", 1)}, want: 2048},
+		{name: "a table is larger when one more worker would leave no room for a quarter", sets: []string{statefulSet("a", 819), statefulSet("b", 1)}, want: 2048},
 		{name: "a table follows eleven hundred workers", sets: []string{statefulSet("a", 1100)}, want: 2048},
 		{name: "workers by Kubernetes nodes are counted when they are known",
 			sets: []string{`{metadata: {name: d}, spec: {controllerRef: {name: demo}, scalingMode: DaemonSet, replicas: 1}, status: {desired: 1700}}`}, want: 4096},

@@ -22,9 +22,9 @@ func TestNoJobCompletesForEver(t *testing.T) {
 		{name: "where the user says nothing, the operator does", want: []string{script, process}},
 		{name: "the user's own values win", extra: "prologepilogtimeout=60\nUnkillableStepTimeout=90", want: []string{"PrologEpilogTimeout=60", "UnkillableStepTimeout=90"}},
 		{name: "a user may wait for ever", extra: "PrologEpilogTimeout=65534", want: []string{"PrologEpilogTimeout=65534", process}},
-		{name: "one of the newer keys counts for its part", extra: "EpilogTimeout=60", want: []string{script, process, "EpilogTimeout=60"}},
+		{name: "EpilogTimeout, a newer key, counts for its part", extra: "EpilogTimeout=60", want: []string{script, process, "EpilogTimeout=60"}},
 		{name: "with a time for messages that leaves three minutes", extra: "MessageTimeout=36", want: []string{script, process}},
-		{name: "with a longer one Slurm's default follows it", extra: "MessageTimeout=100", want: []string{script}},
+		{name: "with a longer time for messages Slurm's default follows it", extra: "MessageTimeout=100", want: []string{script}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := input(t, `{}`)

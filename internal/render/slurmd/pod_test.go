@@ -57,7 +57,7 @@ func TestPod(t *testing.T) {
 		{"the host's network", "host-network.yaml", `{controllerRef: {name: demo}, template: {spec: {hostNetwork: true, nodeName: pinned}}}`, 0, "", ""},
 		{"the host's network, and the DNS servers that the user chooses", "host-network-dns.yaml",
 			`{controllerRef: {name: demo}, template: {spec: {hostNetwork: true, dnsPolicy: Default}}}`, 0, "", ""},
-		{"one on each Kubernetes node", "daemon.yaml", `{controllerRef: {name: demo}, scalingMode: DaemonSet, volumeClaimTemplates: [{metadata: {name: scratch}, spec: {}}],
+		{"one worker runs on each Kubernetes node", "daemon.yaml", `{controllerRef: {name: demo}, scalingMode: DaemonSet, volumeClaimTemplates: [{metadata: {name: scratch}, spec: {}}],
 			template: {spec: {hostname: gpu-, affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [
 			{matchExpressions: [{key: gpu, operator: Exists}]}, {matchExpressions: [{key: accelerator, operator: In, values: [a]}]}]}}}}}}`, 0, "node-1.example.com", "node-1"},
 		{"logins over ssh, for the users of a directory", "ssh.yaml",
@@ -264,9 +264,9 @@ func TestARevisionKnowsTheImageOfMungedOnlyWhereNobodyNamesOne(t *testing.T) {
 		spec string
 		same bool
 	}{
-		"ours":                {`{keyRef: {name: k, key: k}, container: {env: []}}`, false},
-		"ours, nothing named": {`{keyRef: {name: k, key: k}}`, false},
-		"one that is named":   {`{keyRef: {name: k, key: k}, container: {image: m}}`, true},
+		"the user names no image of munged":     {`{keyRef: {name: k, key: k}, container: {env: []}}`, false},
+		"the user names no container of munged": {`{keyRef: {name: k, key: k}}`, false},
+		"the user names the image of munged":    {`{keyRef: {name: k, key: k}, container: {image: m}}`, true},
 	} {
 		in := input(t, `{controllerRef: {name: demo}, slurmd: {image: s}}`)
 		in.NodeSet.Spec.Munge = munge(t, tt.spec)

@@ -68,9 +68,9 @@ func TestTheEmbeddedDatabaseStopsAfterSlurmdbd(t *testing.T) {
 		running          bool
 		slurmdbd, tables int32
 	}{
-		{"both run", `{embeddedDatabase: {}}`, false, 1, 1},
+		{"slurmdbd and its database run", `{embeddedDatabase: {}}`, false, 1, 1},
 		{"slurmdbd has a pod", `{embeddedDatabase: {}, suspend: true}`, true, 0, 1},
-		{"slurmdbd has none", `{embeddedDatabase: {}, suspend: true}`, false, 0, 0},
+		{"slurmdbd has no pod", `{embeddedDatabase: {}, suspend: true}`, false, 0, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := input(t, tt.spec)

@@ -64,8 +64,8 @@ func TestUsersOfLoginSets(t *testing.T) {
 	}{
 		{"without a jail", "users.yaml", `{}`, sets},
 		{"with a jail", "users-jail.yaml", jail, sets},
-		{"none has users, and there is no jail", "minimal.yaml", `{}`, sets[1:2]},
-		{"none has users, and there is a jail", "jail.yaml", jail, sets[1:2]},
+		{"no LoginSet has users, and there is no jail", "minimal.yaml", `{}`, sets[1:2]},
+		{"no LoginSet has users, and there is a jail", "jail.yaml", jail, sets[1:2]},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := input(t, `{controllerRef: {name: ctl}}`, tt.controller)
@@ -112,7 +112,7 @@ func TestConnectionDigest(t *testing.T) {
 		{"scheduling does not matter", base + "SchedulerParameters=bf_max_job_test=1\n", false},
 		{"another slurmdbd matters", strings.Replace(base, "dbd", "other", 1), true},
 		{"another port of slurmdbd matters", base + "AccountingStoragePort=1\n", true},
-		{"what is accounted does not", base + "AccountingStorageTRES=gres/gpu\n", false},
+		{"what is accounted does not matter", base + "AccountingStorageTRES=gres/gpu\n", false},
 		{"a second slurmctld matters", base + "SlurmctldHost=c\n", true},
 		{"another way to prove oneself matters", base + "AuthInfo=use_client_ids\n", true},
 	} {
