@@ -158,7 +158,7 @@ func TestControllersAreSwitched(t *testing.T) {
 		{"all but one", "*,-loginset", "accounting controller nodeconfigurator nodeset restapi slurmcluster token"},
 		{"a SlurmCluster with what it is composed of", "slurmcluster", "accounting controller loginset nodeset restapi slurmcluster token"},
 		{"the list of the predecessor", "cluster,nodeconfigurator,nodeset,rollingupdate,topology", "accounting controller loginset nodeconfigurator nodeset restapi slurmcluster token"},
-		{"that of its checks", "slurmapiclients,slurmnodes,k8snodes,activecheck,activecheckjob,serviceaccount,podephemeralstoragecheck", ""},
+		{"the list of the predecessor's checks enables no controller", "slurmapiclients,slurmnodes,k8snodes,activecheck,activecheckjob,serviceaccount,podephemeralstoragecheck", ""},
 		{"all but a part of the predecessor", "*,-topology", "accounting controller loginset nodeconfigurator nodeset restapi slurmcluster token"},
 		{"all but what somebody else serves, wherever that stands", "-loginset,cluster", "accounting controller nodeset restapi slurmcluster token"},
 		{"all but SlurmClusters", "*,-cluster", "accounting controller loginset nodeconfigurator nodeset restapi token"},

@@ -169,13 +169,13 @@ func TestInWhichLoginPodProgramsRun(t *testing.T) {
 		args []string
 		err  string
 	}{
-		"there is none":               {nil, []string{"sinfo"}, "there is no login pod in namespace default"},
-		"none is ready":               {[]*corev1.Pod{daemonPod("a-0", "login", "a")}, []string{"sinfo"}, "none of the 1 login pods in namespace default is ready"},
-		"one of several LoginSets":    {[]*corev1.Pod{gone, readyLogin("b-0", "b")}, []string{"sinfo"}, "choose one with --login: a, b"},
-		"there is none of the name":   {[]*corev1.Pod{gone}, []string{"--login=c", "sinfo"}, "there is no login pod of c in namespace default"},
-		"a shell is somebody's":       {[]*corev1.Pod{gone}, []string{"ssh"}, "--user NAME is required"},
-		"a terminal needs a terminal": {[]*corev1.Pod{gone}, []string{"exec", "-t", "sh"}, "standard input is not a terminal: leave out --tty"},
-		"status has no such user":     {[]*corev1.Pod{gone}, []string{"status", "--user=admin"}, "--user and --login are for programs in login pods"},
+		"there is no login pod":                    {nil, []string{"sinfo"}, "there is no login pod in namespace default"},
+		"no login pod is ready":                    {[]*corev1.Pod{daemonPod("a-0", "login", "a")}, []string{"sinfo"}, "none of the 1 login pods in namespace default is ready"},
+		"one of several LoginSets has to be named": {[]*corev1.Pod{gone, readyLogin("b-0", "b")}, []string{"sinfo"}, "choose one with --login: a, b"},
+		"there is no login pod of the name":        {[]*corev1.Pod{gone}, []string{"--login=c", "sinfo"}, "there is no login pod of c in namespace default"},
+		"a shell is somebody's":                    {[]*corev1.Pod{gone}, []string{"ssh"}, "--user NAME is required"},
+		"a terminal needs a terminal":              {[]*corev1.Pod{gone}, []string{"exec", "-t", "sh"}, "standard input is not a terminal: leave out --tty"},
+		"status has no such user":                  {[]*corev1.Pod{gone}, []string{"status", "--user=admin"}, "--user and --login are for programs in login pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

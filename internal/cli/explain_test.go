@@ -118,8 +118,8 @@ func TestWhatIsSaidOfTheNodeSet(t *testing.T) {
 		set  *slinkyv1beta1.NodeSet
 		want string
 	}{
-		"it is gone":          {nil, "The pod belongs to no NodeSet."},
-		"it is being deleted": {&slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "w", DeletionTimestamp: &deleted}}, "NodeSet w is being deleted."},
+		"the NodeSet is gone":          {nil, "The pod belongs to no NodeSet."},
+		"the NodeSet is being deleted": {&slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "w", DeletionTimestamp: &deleted}}, "NodeSet w is being deleted."},
 		"nothing is done to its workers": {
 			&slinkyv1beta1.NodeSet{ObjectMeta: metav1.ObjectMeta{Name: "w", Annotations: map[string]string{slinkyv1beta1.AnnotationDryRun: "true"}}},
 			"The operator does nothing to its workers: NodeSet w has annotation coxswain.dev/dry-run.",

@@ -41,18 +41,18 @@ func TestWhoseLogIsPrinted(t *testing.T) {
 		// pod and container are those whose log is asked for; empty when that is refused with the error.
 		pod, container, err string
 	}{
-		"the slurmctld of a Controller":              {[]string{"slurmctld", "demo"}, "demo-controller-0", "logfile", ""},
-		"another container of it":                    {[]string{"slurmctld", "demo", "-c", "slurmctld"}, "demo-controller-0", "slurmctld", ""},
-		"the slurmctld in charge":                    {[]string{"slurmctld", "ha"}, "ha-controller-1", "logfile", ""},
-		"a backup by its pod":                        {[]string{"slurmctld", "ha-controller-0"}, "ha-controller-0", "logfile", ""},
-		"one of several Controllers has to be named": {[]string{"slurmctld"}, "", "", "name one of demo-controller-0, ha-controller-0, ha-controller-1"},
-		"the only slurmdbd":                          {[]string{"slurmdbd"}, "demo-accounting-0", "slurmdbd", ""},
-		"one of several login pods has to be named":  {[]string{"login"}, "", "", "name one of demo-login-0, demo-login-1"},
-		"a login pod":                                {[]string{"login", "demo-login-1"}, "demo-login-1", "login", ""},
-		"a worker by its Slurm node":                 {[]string{"worker", "worker-3"}, "demo-worker-3", "logfile", ""},
-		"a worker has to be named":                   {[]string{"worker"}, "", "", "name the Slurm node"},
-		"there is no slurmrestd":                     {[]string{"slurmrestd", "demo"}, "", "", "there is no pod of slurmrestd of demo in namespace default"},
-		"no component":                               {[]string{"munged"}, "", "", `COMPONENT is "munged": it must be slurmctld, slurmdbd, slurmrestd, login or worker`},
+		"the slurmctld of a Controller":               {[]string{"slurmctld", "demo"}, "demo-controller-0", "logfile", ""},
+		"another container of the pod of a slurmctld": {[]string{"slurmctld", "demo", "-c", "slurmctld"}, "demo-controller-0", "slurmctld", ""},
+		"the slurmctld in charge":                     {[]string{"slurmctld", "ha"}, "ha-controller-1", "logfile", ""},
+		"a backup by its pod":                         {[]string{"slurmctld", "ha-controller-0"}, "ha-controller-0", "logfile", ""},
+		"one of several Controllers has to be named":  {[]string{"slurmctld"}, "", "", "name one of demo-controller-0, ha-controller-0, ha-controller-1"},
+		"the only slurmdbd":                           {[]string{"slurmdbd"}, "demo-accounting-0", "slurmdbd", ""},
+		"one of several login pods has to be named":   {[]string{"login"}, "", "", "name one of demo-login-0, demo-login-1"},
+		"a login pod":                                 {[]string{"login", "demo-login-1"}, "demo-login-1", "login", ""},
+		"a worker by its Slurm node":                  {[]string{"worker", "worker-3"}, "demo-worker-3", "logfile", ""},
+		"a worker has to be named":                    {[]string{"worker"}, "", "", "name the Slurm node"},
+		"there is no slurmrestd":                      {[]string{"slurmrestd", "demo"}, "", "", "there is no pod of slurmrestd of demo in namespace default"},
+		"no component":                                {[]string{"munged"}, "", "", `COMPONENT is "munged": it must be slurmctld, slurmdbd, slurmrestd, login or worker`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := len(w.asked())

@@ -135,15 +135,15 @@ func TestATokenIsIssuedByScontrol(t *testing.T) {
 		// out and err are what is printed.
 		out, err string
 	}{
-		"a token":            {[]string{"alice", "--login=a"}, 0, "scontrol,token,username=alice,lifespan=900\n", ""},
-		"with a lifespan":    {[]string{"alice", "--login=a-0", "--lifespan=1m30s"}, 0, "scontrol,token,username=alice,lifespan=90\n", ""},
-		"as data":            {[]string{"alice", "--login=a", "-o", "yaml"}, 0, "expiresAt: \"2026-11-25T12:15:00Z\"\ntoken: scontrol,token,username=alice,lifespan=900\nusername: alice\n", ""},
-		"slurmctld refuses":  {[]string{"alice", "--login=b"}, 1, "", "running scontrol in container login of pod " + server.Namespace + "/b-0: command terminated with exit code 1: a complaint"},
-		"it says nothing":    {[]string{"alice", "--login=c"}, 1, "", "it printed no line SLURM_JWT=…"},
-		"of several pods":    {[]string{"alice"}, 1, "", "choose one with --login: a, b, c"},
-		"with a Controller":  {[]string{"alice", "--controller=x"}, 1, "", "--controller is for Token objects"},
-		"an option as user":  {[]string{"--", "a b"}, 1, "", `user "a b": a user name has only`},
-		"less than a second": {[]string{"alice", "--lifespan=1ms"}, 1, "", "it must be at least 1s"},
+		"a token":                  {[]string{"alice", "--login=a"}, 0, "scontrol,token,username=alice,lifespan=900\n", ""},
+		"with a lifespan":          {[]string{"alice", "--login=a-0", "--lifespan=1m30s"}, 0, "scontrol,token,username=alice,lifespan=90\n", ""},
+		"as data":                  {[]string{"alice", "--login=a", "-o", "yaml"}, 0, "expiresAt: \"2026-11-25T12:15:00Z\"\ntoken: scontrol,token,username=alice,lifespan=900\nusername: alice\n", ""},
+		"slurmctld refuses":        {[]string{"alice", "--login=b"}, 1, "", "running scontrol in container login of pod " + server.Namespace + "/b-0: command terminated with exit code 1: a complaint"},
+		"scontrol prints no token": {[]string{"alice", "--login=c"}, 1, "", "it printed no line SLURM_JWT=…"},
+		"of several pods":          {[]string{"alice"}, 1, "", "choose one with --login: a, b, c"},
+		"with a Controller":        {[]string{"alice", "--controller=x"}, 1, "", "--controller is for Token objects"},
+		"an option as user":        {[]string{"--", "a b"}, 1, "", `user "a b": a user name has only`},
+		"less than a second":       {[]string{"alice", "--lifespan=1ms"}, 1, "", "it must be at least 1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := run(t.Context(), t, program(), append([]string{kubeconfig, "token", "--exec"}, tc.args...)...).check(t, tc.code)

@@ -31,7 +31,7 @@ func TestChecksAreReadInBothForms(t *testing.T) {
 		want       []Check
 	}{
 		{"a single check has the defaults", `{}`, []Check{plain}},
-		{"a list has them, too", `[{}, {}]`, []Check{plain, plain}},
+		{"each check of a list has the defaults", `[{}, {}]`, []Check{plain, plain}},
 		{"an empty list has no checks", `[]`, nil},
 		{"every field is read", `[{"name": "disk", "builtin": "boot_disk_full", "platforms": ["CPU", "8xH100"], "skip_for_cpu_jobs": true,
 			"skip_for_partial_gpu_jobs": true, "contexts": ["prolog", "hc_program"], "node_states": ["drain"], "on_fail": "drain",
@@ -73,7 +73,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"a log that leaves the directory", `{"log": "../../etc/passwd"}`, "does not stay below"},
 		{"a log with an absolute path", `{"log": "/etc/passwd"}`, "does not stay below"},
 		{"an undrain of anybody's drain", `{"on_ok": "undrain", "reason_base": " "}`, "reason_base is empty"},
-		{"the second of a list", `[{}, {"name": "x", "on_fail": "?"}]`, "check 2 (x): on_fail"},
+		{"the second check of a list", `[{}, {"name": "x", "on_fail": "?"}]`, "check 2 (x): on_fail"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := Parse([]byte(test.text), someBuiltins)

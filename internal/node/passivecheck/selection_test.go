@@ -34,7 +34,7 @@ func TestSelection(t *testing.T) {
 		{"no job is no CPU job", `{"skip_for_cpu_jobs": true}`, Facts{Context: HealthProgram}, true, NeedNothing, ""},
 		{"a CPU job needs no platform", `{"skip_for_cpu_jobs": true, "platforms": ["8xGPU"]}`, Facts{Context: Prolog, Job: &Job{ID: 1}}, false, NeedNothing, "no GPUs"},
 		{"a platform is asked for", `{"platforms": ["8xGPU"]}`, Facts{Context: Prolog, Job: one}, false, NeedPlatform, "not known"},
-		{"any platform is not", `{"platforms": ["8xGPU", "any"]}`, Facts{Context: Prolog, Job: one}, true, NeedNothing, ""},
+		{"a check for any platform asks for no platform", `{"platforms": ["8xGPU", "any"]}`, Facts{Context: Prolog, Job: one}, true, NeedNothing, ""},
 		{"the platform by its number", `{"platforms": ["8xGPU"]}`, Facts{Context: Prolog, Job: one, Platform: h100(8)}, true, NeedNothing, ""},
 		{"the platform by its model", `{"platforms": ["8xH100"]}`, Facts{Context: Prolog, Job: one, Platform: h100(8)}, true, NeedNothing, ""},
 		{"another model", `{"platforms": ["8xH200"]}`, Facts{Context: Prolog, Job: one, Platform: h100(8)}, false, NeedNothing, "8xH100"},
@@ -45,7 +45,7 @@ func TestSelection(t *testing.T) {
 		{"the state is asked for last", `{"node_states": ["drain"], "platforms": ["CPU"]}`, Facts{Context: HealthProgram}, false, NeedPlatform, "platform"},
 		{"the state is asked for", `{"node_states": ["drain"]}`, Facts{Context: HealthProgram}, false, NeedNode, "not known"},
 		{"a drained node", `{"node_states": ["drain"]}`, Facts{Context: HealthProgram, Node: drained}, true, NeedNothing, ""},
-		{"a node that is not", `{"node_states": ["drain"]}`, Facts{Context: HealthProgram, Node: idle}, false, NeedNothing, "not drained"},
+		{"a node that is not drained", `{"node_states": ["drain"]}`, Facts{Context: HealthProgram, Node: idle}, false, NeedNothing, "not drained"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := parsed(t, test.check).Select(test.facts)

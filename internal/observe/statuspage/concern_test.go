@@ -17,7 +17,7 @@ func TestWhichConditionsAreAsTheyShouldBe(t *testing.T) {
 	}{
 		{"a part is ready", "Ready", "True", 0},
 		{"a part is not ready", "Ready", "False", 2},
-		{"it is not known whether a part is ready", "Ready", "Unknown", 2},
+		{"nobody knows whether a part is ready", "Ready", "Unknown", 2},
 		{"a person has to act", "Stalled", "True", 3},
 		{"nobody has to act", "Stalled", "False", 0},
 		{"the operator is working", "Reconciling", "True", 1},
@@ -26,7 +26,7 @@ func TestWhichConditionsAreAsTheyShouldBe(t *testing.T) {
 		{"fields have no effect", "FieldsIgnored", "True", 2},
 		{"all fields have their effect", "FieldsIgnored", "False", 0},
 		{"Slurm has lost its state", "WorkersUnknown", "True", 2},
-		{"it is not known whether Slurm has lost its state", "WorkersUnknown", "Unknown", 2},
+		{"nobody knows whether Slurm has lost its state", "WorkersUnknown", "Unknown", 2},
 		{"checks wait", "DrainsByChecksPaused", "True", 2},
 		{"nobody waits", "DestructiveActionsPaused", "False", 0},
 		{"a part is stopped, which somebody should know", "Suspended", "True", 2},

@@ -35,7 +35,7 @@ func TestThePeopleOfTheJailAreBehindTheAccountsOfTheImage(t *testing.T) {
 			jail:  users.Files{Passwd: "a:x:1000:100::/home/a:/bin/sh\n", Shadow: "a:$y$x:20000:0:99999:7::1:\n"},
 			added: users.Files{Passwd: "a:x:1000:100::/home/a:/bin/sh\n", Shadow: "a:*:20000:0:99999:7::1:\n"},
 		},
-		"one without a line in shadow gets one, and no password comes out of passwd": {
+		"an account without a line in shadow gets one, and no password comes out of passwd": {
 			jail:  users.Files{Passwd: "a:$y$x:1000:100::/home/a:/bin/sh\n"},
 			added: users.Files{Passwd: "a:x:1000:100::/home/a:/bin/sh\n", Shadow: "a:*:19000:0:99999:7:::\n"},
 		},

@@ -197,14 +197,14 @@ func TestAHostileJail(t *testing.T) {
 		jail []string
 		want string
 	}{
-		"a link to a directory of the host":     {jail: []string{"jail/x>../host"}, want: "the jail has no /x, on which the pod mounts its own: populate the jail, or make an empty directory there"},
-		"an absolute link to the host":          {jail: []string{"jail/x>HOST"}, want: "the jail has no /x"},
-		"a link to the root of process one":     {jail: []string{"jail/x>/proc/1/root"}, want: "the jail has no /x"},
-		"the same through a proc that is there": {jail: []string{"jail/proc>/proc", "jail/x>/proc/1/root"}, want: "opening /x of the jail"},
-		"a circle":                              {jail: []string{"jail/x>y", "jail/y>x"}, want: "opening /x of the jail: a symbolic link on the way leads in a circle"},
-		"a file in the place of a directory":    {jail: []string{"jail/x=file"}, want: "/x of the jail is not an empty directory, on which the pod could mount its own"},
-		"nothing at all":                        {want: "the jail has no /x, on which the pod mounts its own"},
-		"a link to below /run of the host":      {jail: []string{"jail/x>/run/../../host/made"}, want: "the jail has no /x"},
+		"a link to a directory of the host":                          {jail: []string{"jail/x>../host"}, want: "the jail has no /x, on which the pod mounts its own: populate the jail, or make an empty directory there"},
+		"an absolute link to the host":                               {jail: []string{"jail/x>HOST"}, want: "the jail has no /x"},
+		"a link to the root of process one":                          {jail: []string{"jail/x>/proc/1/root"}, want: "the jail has no /x"},
+		"a link to the root of process one, with a proc in the jail": {jail: []string{"jail/proc>/proc", "jail/x>/proc/1/root"}, want: "opening /x of the jail"},
+		"a circle":                           {jail: []string{"jail/x>y", "jail/y>x"}, want: "opening /x of the jail: a symbolic link on the way leads in a circle"},
+		"a file in the place of a directory": {jail: []string{"jail/x=file"}, want: "/x of the jail is not an empty directory, on which the pod could mount its own"},
+		"nothing at all":                     {want: "the jail has no /x, on which the pod mounts its own"},
+		"a link to below /run of the host":   {jail: []string{"jail/x>/run/../../host/made"}, want: "the jail has no /x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -193,9 +193,9 @@ func TestArraysOverNVMe(t *testing.T) {
 		{"a disk is lost", strings.Replace(whole, "[UU]", "[U_]", 1), "", passivecheck.Failed, "md0 has lost a disk: [U_]"},
 		{"a disk has failed", strings.Replace(whole, "nvme0n1[0]", "nvme0n1[0](F)", 1), "", passivecheck.Failed, "md0 has a failed disk"},
 		{"an array does not run", "md0 : inactive nvme0n1[0](S)\n", "", passivecheck.Failed, "md0 is inactive"},
-		{"it is mounted read-only", whole, "/dev/md0 /scratch\\040x ext4 ro 0 0\n", passivecheck.Failed, "md0 is mounted read-only at /scratch x"},
-		{"it cannot be written to", whole, "/dev/md0 /gone ext4 rw 0 0\n", passivecheck.Failed, "md0 cannot be written to at /gone: no such file"},
-		{"a link in its path is not followed", whole, "/dev/md0 /link ext4 rw 0 0\n", passivecheck.Failed, "md0 cannot be written to at /link"},
+		{"an array is mounted read-only", whole, "/dev/md0 /scratch\\040x ext4 ro 0 0\n", passivecheck.Failed, "md0 is mounted read-only at /scratch x"},
+		{"an array cannot be written to", whole, "/dev/md0 /gone ext4 rw 0 0\n", passivecheck.Failed, "md0 cannot be written to at /gone: no such file"},
+		{"a link in the path of an array is not followed", whole, "/dev/md0 /link ext4 rw 0 0\n", passivecheck.Failed, "md0 cannot be written to at /link"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t)

@@ -107,9 +107,9 @@ func TestSlurmctldIsAskedOnceAndAgainAfterAChange(t *testing.T) {
 
 func TestWhatSlurmctldDoesNotSayIsAnError(t *testing.T) {
 	for name, test := range map[string]struct{ scontrol, want string }{
-		"it refuses":               {recording + "echo denied >&2; exit 1\n", "asking slurmctld for node worker-0: running scontrol: exit status 1: denied"},
-		"it says something else":   {recording + "echo maybe\n", "reading what slurmctld says of node worker-0"},
-		"scontrol is not the same": {"no program", "asking slurmctld for node worker-0"},
+		"slurmctld refuses":              {recording + "echo denied >&2; exit 1\n", "asking slurmctld for node worker-0: running scontrol: exit status 1: denied"},
+		"scontrol prints something else": {recording + "echo maybe\n", "reading what slurmctld says of node worker-0"},
+		"scontrol is no program":         {"no program", "asking slurmctld for node worker-0"},
 	} {
 		m := open(t, map[string]string{"bin/scontrol": test.scontrol})
 		if _, err := m.Node(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {

@@ -130,7 +130,7 @@ func TestAFailureStopsTheJob(t *testing.T) {
 func TestHealthCheckProgramUndrainsWhatACheckDrained(t *testing.T) {
 	const config = `[{"name": "disk", "command": "true", "on_fail": "drain", "on_ok": "undrain"}]`
 	for _, test := range []struct{ name, states, reason, want string }{
-		{"its own drain", "IDLE+DRAIN", "[node_problem] disk: full [prolog] [root@2026-11-25T00:00:00]", "show node worker-0\nupdate nodename=worker-0 state=resume\n"},
+		{"the check's own drain", "IDLE+DRAIN", "[node_problem] disk: full [prolog] [root@2026-11-25T00:00:00]", "show node worker-0\nupdate nodename=worker-0 state=resume\n"},
 		{"a drain of a person", "IDLE+DRAIN", "mine [root@2026-11-25T00:00:00]", "show node worker-0\n"},
 		{"no drain", "IDLE", "", "show node worker-0\n"},
 	} {
