@@ -93,7 +93,7 @@ func TestWhoTakesAPartitionAwayIsTold(t *testing.T) {
 			keeps("main") + unknown},
 		{"the annotation for the edit that waits tells which jobs it ends", "Controller", "demo", annotates("abc"),
 			"jobs of gone: 3 running (job 12 has no time limit)"},
-		{"the annotation for another edit does not", "Controller", "demo", annotates("abcd"), "it is not known how many these are"},
+		{"the annotation for another edit does not tell which jobs it ends", "Controller", "demo", annotates("abcd"), "it is not known how many these are"},
 		{"the annotation on a SlurmCluster without a Controller yet", "SlurmCluster", "alpha", annotates("abc"), "it is not known how many these are"},
 	}
 	for _, tt := range tests {

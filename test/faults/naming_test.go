@@ -116,11 +116,11 @@ func TestWhatLingersOutlivesTheConfigMap(t *testing.T) {
 	t.Parallel()
 	for name, happens := range map[string]func(w *world){
 		"the operator runs": func(w *world) { remove[corev1.ConfigMap](w, "demo-config") },
-		"it is restarted meanwhile": func(w *world) {
+		"the operator is restarted meanwhile": func(w *world) {
 			w.crash()
 			remove[corev1.ConfigMap](w, "demo-config")
 		},
-		"it is restarted meanwhile, and the edit is another one": func(w *world) {
+		"the operator is restarted meanwhile, and the edit is another one": func(w *world) {
 			w.crash()
 			remove[corev1.ConfigMap](w, "demo-config")
 			change(w, "demo", func(c *slinkyv1beta1.Controller) { c.Spec.ExtraConf = "KillWait=31" })

@@ -84,7 +84,7 @@ func naming() []mutation {
 		{
 			name:   "an operator that starts does not know what lingered in a ConfigMap that is deleted",
 			edits:  []edit{{"internal/controller/slinky/controller/live.go", "if in.Live == nil {", "if in.Live == nil && set == nil {"}},
-			caught: "TestWhatLingersOutlivesTheConfigMap/it_is_restarted_meanwhile$",
+			caught: "TestWhatLingersOutlivesTheConfigMap/the_operator_is_restarted_meanwhile$",
 		},
 		{
 			name:   "what is noted of partitions that linger lacks their nodes",

@@ -148,7 +148,7 @@ func TestKeysAndConfigurationOfLoginPodsRollOut(t *testing.T) {
 				l.Spec.SshdConfigRef = &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "sshd"}, Key: "sshd_config"}
 			})
 		}},
-		{"another content of it", true, func() {
+		{"another content of the user's sshd_config", true, func() {
 			operator.Change(o, "sshd", func(c *corev1.ConfigMap) { c.Data["sshd_config"] = "MaxSessions 7" })
 		}},
 		{"SSSD", true, func() {

@@ -157,10 +157,10 @@ func TestTheStatusPageShowsObjectsToThoseWhoMayGetIt(t *testing.T) {
 		status            int
 		contains          string
 	}{
-		{"who may sees all clusters", "/ui", viewer, http.StatusOK, o.Namespace + "/demo"},
-		{"who may not is refused the list", "/ui", stranger, http.StatusForbidden, "denied"},
-		{"who may not is refused a cluster", cluster, stranger, http.StatusForbidden, "denied"},
-		{"who may not is refused its changes", cluster + "/events", stranger, http.StatusForbidden, "denied"},
+		{"a viewer sees all clusters", "/ui", viewer, http.StatusOK, o.Namespace + "/demo"},
+		{"a stranger is refused the list", "/ui", stranger, http.StatusForbidden, "denied"},
+		{"a stranger is refused a cluster", cluster, stranger, http.StatusForbidden, "denied"},
+		{"a stranger is refused the changes of a cluster", cluster + "/events", stranger, http.StatusForbidden, "denied"},
 		{"the right to the page is none to metrics", "/metrics", viewer, http.StatusForbidden, "denied"},
 		{"a token that the API server did not make is refused", cluster, viewer + "x", http.StatusInternalServerError, "Authentication failed"},
 		{"without a token there is nothing", cluster, "", http.StatusUnauthorized, "Unauthorized"},
