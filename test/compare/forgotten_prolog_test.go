@@ -29,7 +29,9 @@ func TestWhatEditsDoToJobsThatStart(t *testing.T) {
 				states := func() string { return b.Run("squeue", "--noheader", "--format=%T %r", "--jobs="+job) }
 
 				b.Run("scontrol", "reconfigure")
-				b.StopController()
+				// StopController would wait for salloc, which stays connected to slurmctld.
+				b.Run("sh", "-c", "kill $(cat /run/slurmctld.pid)")
+				b.Wait("slurmctld to end", func() bool { return b.Run("sh", "-c", "kill -0 $(cat /run/slurmctld.pid) 2>&1 || true") != "" })
 				b.StartController()
 				b.Run("scontrol", "suspend", job)
 				b.Run("scontrol", "resume", job)
