@@ -76,7 +76,7 @@ Outside a pod it takes the cluster from the KUBECONFIG environment variable.
 `,
 		Ignored: []map[string]string{logging.Ignored(), {
 			"enable-topology-controller": "slurmConfig.topologyPlugin of a SlurmCluster decides whether it has a topology",
-			"slurmclient-workers":        "there is one link for each Slurm cluster",
+			"slurmclient-workers":        "the operator asks each Slurm cluster as often as its limits allow",
 			"feature-gates":              "there are none",
 		}},
 	}

@@ -127,7 +127,7 @@ func TestFlagsWithoutEffectSaySo(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "--feature-gates has no effect: there are none\n" +
-		"--slurmclient-workers has no effect: there is one link for each Slurm cluster\n" +
+		"--slurmclient-workers has no effect: the operator asks each Slurm cluster as often as its limits allow\n" +
 		"--zap-devel has no effect: use --log-format=plain and --log-level=debug\n"
 	if diff := cmp.Diff(want, output.String()); diff != "" {
 		t.Error(diff)

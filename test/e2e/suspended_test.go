@@ -30,7 +30,7 @@ func keepsSuspended(t *testing.T, s *scene, alice *user) {
 	want := fmt.Sprintf("waiting for job %d", job)
 	eventually(t, soon, "the worker to wait for the suspended job", func(context.Context) error {
 		for _, c := range s.pod(t, "numbered-2").Status.Conditions {
-			if c.Type == "coxswain.dev/Retiring" && strings.HasPrefix(c.Message, want) && strings.HasSuffix(c.Message, ", which is suspended") {
+			if c.Type == "coxswain.dev/Retiring" && strings.HasPrefix(c.Message, want) && strings.Contains(c.Message, ", which is suspended (") {
 				return nil
 			}
 		}

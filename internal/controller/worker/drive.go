@@ -114,7 +114,8 @@ func (r *reconciler) allowed(ctx context.Context, s *scope) bool {
 	now := r.Clock.Now()
 	if err != nil {
 		log.FromContext(ctx).V(1).Info("Slurm did not confirm that a worker may go", "node", s.node, "why", err.Error())
-		s.action.Deletion.Delete, s.action.Shown.Message = false, "waiting for Slurm to confirm that nothing runs on it"
+		s.action.Deletion.Delete = false
+		s.action.Shown.Message, s.action.Shown.Why = "waiting for Slurm to confirm that nothing runs on it", "a job may have started meanwhile"
 		s.action.Again = workerpod.Sooner(s.action.Again, now.Add(10*time.Second))
 		return false
 	}
@@ -126,6 +127,7 @@ func (r *reconciler) allowed(ctx context.Context, s *scope) bool {
 	if granted, again := s.cache.Spend(now, 1); granted == 0 {
 		s.action.Deletion.Delete = false
 		s.action.Shown.Message += "; waiting, because the limit of deletions per minute is reached in this cluster"
+		s.action.Shown.Why = "what is wrong with a decision shows in a few workers, not in all"
 		s.action.Again = workerpod.Sooner(s.action.Again, again)
 		return false
 	}

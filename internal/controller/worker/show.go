@@ -126,7 +126,7 @@ func wantedConditions(pod *corev1.Pod, w workerplan.Worker, action workerplan.Ac
 			case w.Pod.Terminating && have != nil: // nobody needs to know
 				out = append(out, *have)
 			case w.Pod.Retired != "" && !w.Pod.Terminating:
-				out = append(out, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, Reason: retiringReason(w, action), Message: action.Shown.Message})
+				out = append(out, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, Reason: retiringReason(w, action), Message: action.Shown.Message + " (" + action.Shown.Why + ")"})
 			}
 		case kind == slinkyv1beta1.PodConditionOutOfService && action.Shown.ConditionsKnown:
 			if o := action.Shown.OutOfService; o.Reason != "" {

@@ -63,11 +63,11 @@ func TestTheConditionOfACompletingNodeHasTheTimeThatMessagesTell(t *testing.T) {
 func TestTheReasonOfAWaitIsWhatTheNodeSetReads(t *testing.T) {
 	t.Parallel()
 	for want, action := range map[string]workerplan.Action{
-		slinkyv1beta1.ReasonWaitingForJobs: {Shown: workerplan.Shown{Message: "waiting for jobs to end", WaitsForJobs: true}},
-		"ScaleIn":                          {Shown: workerplan.Shown{Message: "draining"}},
+		slinkyv1beta1.ReasonWaitingForJobs: {Shown: workerplan.Shown{Message: "waiting for jobs to end", Why: "nobody ends them", WaitsForJobs: true}},
+		"ScaleIn":                          {Shown: workerplan.Shown{Message: "draining", Why: "a job may start there"}},
 	} {
 		got := wantedConditions(&corev1.Pod{}, workerplan.Worker{SlurmView: workerplan.SlurmView{Registered: node.Yes}, Pod: workerpod.Pod{Retired: workerpod.ScaleIn}}, action)
-		if len(got) != 1 || got[0].Type != slinkyv1beta1.PodConditionRetiring || got[0].Reason != want {
+		if len(got) != 1 || got[0].Type != slinkyv1beta1.PodConditionRetiring || got[0].Reason != want || got[0].Message != action.Shown.Message+" ("+action.Shown.Why+")" {
 			t.Errorf("%+v, want reason %s", got, want)
 		}
 	}

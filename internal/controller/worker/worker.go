@@ -145,6 +145,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
 	scope.action = workerplan.Next(scope.worker)
+	reconcile.TraceRules(ctx, scope.action.Rules)
 	if workerpod.DryRun(&set) {
 		scope.action.StateChange, scope.action.Deletion.Delete = workerplan.StateChange{}, false
 	}

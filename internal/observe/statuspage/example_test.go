@@ -54,7 +54,7 @@ func example(nodes int) Facts {
 	gpus := nodes / 4
 	f := Facts{
 		Now: noon(), Cluster: demo(),
-		Slurm: Slurm{Linked: true, Trust: slurmcache.Fresh, Since: noon().Add(-3 * time.Hour), Taken: noon().Add(-time.Second), Name: "demo", Release: "26.05.5"},
+		Slurm: Slurm{Connected: true, Trust: slurmcache.Fresh, Since: noon().Add(-3 * time.Hour), Taken: noon().Add(-time.Second), Name: "demo", Release: "26.05.5"},
 		Objects: []Object{
 			{Kind: "Controller", Name: "demo", Conditions: []metav1.Condition{
 				condition("Ready", "True", "Available", ""), condition("Stalled", "False", "Reconciled", ""), condition("SlurmReachable", "True", "Answering", ""),

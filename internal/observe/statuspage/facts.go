@@ -37,8 +37,8 @@ type Facts struct {
 
 // Slurm is what is known of a Slurm cluster.
 type Slurm struct {
-	// Linked is true if there is a Slurm cache; without one the rest is empty.
-	Linked bool
+	// Connected is true if there is a Slurm cache; without one the rest is empty.
+	Connected bool
 	// Trust, Since, Taken and Why are the fields of the snapshot.
 	Trust slurmcache.Trust
 	Since time.Time

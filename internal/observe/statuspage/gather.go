@@ -108,7 +108,7 @@ func (g *Gatherer) Cluster(ctx context.Context, key slurmcache.Key) (f Facts, fo
 	if l, ok := g.Caches.Get(key); ok {
 		snapshot = l.Snapshot()
 		f.Slurm = Slurm{
-			Linked: true, Trust: snapshot.Trust, Since: snapshot.Since, Taken: snapshot.Taken, Why: snapshot.Why,
+			Connected: true, Trust: snapshot.Trust, Since: snapshot.Since, Taken: snapshot.Taken, Why: snapshot.Why,
 			Name: snapshot.Meta.Cluster, Release: snapshot.Meta.Release, Ahead: snapshot.Ahead,
 		}
 		f.Partitions = partitions(snapshot)

@@ -32,7 +32,7 @@ type Head struct {
 	Title string
 	// Slurm is Slurm's name of the cluster and the release; empty if unknown.
 	Slurm string
-	// Trust is Fresh, Stale, Suspect or "No link".
+	// Trust is Fresh, Stale, Suspect or "Not connected".
 	Trust string
 	// Class is the class of the element with the trust.
 	Class string
@@ -115,8 +115,8 @@ func NewPage(f Facts) Page {
 }
 
 func head(f Facts) Head {
-	h := Head{Title: f.Cluster.String(), Waiting: f.Waiting, Trust: "No link", Class: "bad"}
-	if !f.Slurm.Linked {
+	h := Head{Title: f.Cluster.String(), Waiting: f.Waiting, Trust: "Not connected", Class: "bad"}
+	if !f.Slurm.Connected {
 		return h
 	}
 	h.Trust, h.Since, h.Why, h.Age = string(f.Slurm.Trust), stamp(f.Slurm.Since), f.Slurm.Why, age(f.Now, f.Slurm.Taken, freshAge)

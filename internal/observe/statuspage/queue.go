@@ -65,8 +65,8 @@ func jobs(f Facts) Jobs {
 	q := f.Queue
 	out := Jobs{Why: oneLine(q.Why)}
 	switch {
-	case !f.Slurm.Linked:
-		return Jobs{Unknown: "There is no link to Slurm, so nothing is known of jobs."}
+	case !f.Slurm.Connected:
+		return Jobs{Unknown: "The operator has no connection to Slurm, so nothing is known of jobs."}
 	case q.Taken.IsZero() && q.Why != "":
 		out.Unknown = "Slurm was asked for jobs, and has not answered."
 		return out

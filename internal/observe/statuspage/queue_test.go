@@ -25,7 +25,7 @@ func TestWhatIsSaidOfJobsIsNoMoreThanIsKnown(t *testing.T) {
 		age     string
 		old     bool
 	}{
-		{"the queue is not known without a link", false, exampleQueue(), "no link", "", false},
+		{"the queue is not known without a connection", false, exampleQueue(), "no connection", "", false},
 		{"the queue is not known before Slurm has been asked", true, Queue{}, "while somebody follows", "", false},
 		{"the queue is not known when Slurm has never answered", true, Queue{Why: "no"}, "has not answered", "", false},
 		{"the queue is shown a moment after an answer", true, taken(20*time.Second, ""), "", "less than 30 s old", false},
@@ -34,7 +34,7 @@ func TestWhatIsSaidOfJobsIsNoMoreThanIsKnown(t *testing.T) {
 		{"the queue is old when Slurm did not answer any more", true, taken(20*time.Second, "no"), "", "less than 30 s old", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := jobs(Facts{Now: noon(), Slurm: Slurm{Linked: tt.linked}, Queue: tt.queue})
+			got := jobs(Facts{Now: noon(), Slurm: Slurm{Connected: tt.linked}, Queue: tt.queue})
 			if !strings.Contains(got.Unknown, tt.unknown) || (got.Unknown == "") != (tt.unknown == "") || got.Age != tt.age || got.Old != tt.old {
 				t.Errorf("%+v", got)
 			}
@@ -59,7 +59,7 @@ func TestHowLongAJobHasWaited(t *testing.T) {
 }
 
 func TestNodesAreNotCountedBeforeSlurmHasListedThem(t *testing.T) {
-	f := Facts{Now: noon(), Slurm: Slurm{Linked: true}, Queue: exampleQueue()}
+	f := Facts{Now: noon(), Slurm: Slurm{Connected: true}, Queue: exampleQueue()}
 	if got := jobs(f).Partitions[0].Nodes; got != "unknown" {
 		t.Errorf("without a list of nodes there are %s", got)
 	}
@@ -70,7 +70,7 @@ func TestNodesAreNotCountedBeforeSlurmHasListedThem(t *testing.T) {
 }
 
 func TestWaitingIsMeasuredBySlurmsClock(t *testing.T) {
-	f := Facts{Now: noon(), Slurm: Slurm{Linked: true, Ahead: time.Hour}, Queue: exampleQueue()}
+	f := Facts{Now: noon(), Slurm: Slurm{Connected: true, Ahead: time.Hour}, Queue: exampleQueue()}
 	if got := jobs(f).Waiting[0].Waits; got != "4 h" {
 		t.Errorf("a job of three hours ago, by a clock that is an hour ahead, has waited %s", got)
 	}

@@ -54,7 +54,7 @@ func sets(f Facts) []Set {
 	for _, n := range f.Nodes {
 		nodes[n.NodeSet] = append(nodes[n.NodeSet], n)
 	}
-	old := f.Slurm.Linked && f.Slurm.Trust != slurmcache.Fresh
+	old := f.Slurm.Connected && f.Slurm.Trust != slurmcache.Fresh
 	var out []Set
 	for _, n := range f.NodeSets {
 		set := grid(nodes[n.Name], old)

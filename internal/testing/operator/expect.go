@@ -56,8 +56,9 @@ func (o *Operator) ExpectWaiting(pod, message string) {
 			if c.Type != "coxswain.dev/Retiring" {
 				continue
 			}
+			shown, _, _ := strings.Cut(c.Message, " (")
 			// Which job it is, is known a moment later.
-			if c.Message != message && (message != "waiting for jobs to end" || !strings.HasPrefix(c.Message, "waiting for job ")) {
+			if shown != message && (message != "waiting for jobs to end" || !strings.HasPrefix(shown, "waiting for job ")) {
 				return fmt.Errorf("%s says %q, want %q", pod, c.Message, message)
 			}
 			message := c.Message

@@ -24,8 +24,8 @@ import (
 // slurmctlds is what is known about the slurmctlds of a Controller.
 type slurmctlds struct {
 	pods []corev1.Pod
-	// linked reports whether slurmctld can be asked, through a RestApi; daemons is what it answered.
-	linked  bool
+	// connected reports whether slurmctld can be asked, through a RestApi; daemons is what it answered.
+	connected  bool
 	daemons slurmcache.Daemons
 	// needs are the jobs that need partitions which are to go.
 	needs need.Answer
@@ -123,7 +123,7 @@ func configApplied(c *slinkyv1beta1.Controller, problems problem.List, s slurmct
 		return is(metav1.ConditionTrue, slinkyv1beta1.ReasonConfigLoaded, "slurmctld has loaded %s", digest)
 	case s.daemons.Loaded:
 		return is(metav1.ConditionFalse, slinkyv1beta1.ReasonConfigPending, "%s is on its way to slurmctld", digest)
-	case before != nil && (before.Status == metav1.ConditionTrue || s.linked && before.Status == metav1.ConditionFalse) && strings.Contains(before.Message, digest):
+	case before != nil && (before.Status == metav1.ConditionTrue || s.connected && before.Status == metav1.ConditionFalse) && strings.Contains(before.Message, digest):
 		return *before // an operator that has just started has not asked slurmctld yet
 	case !c.Spec.InplaceReconfigure && s.loadedAtStart(digest):
 		return is(metav1.ConditionTrue, slinkyv1beta1.ReasonConfigLoaded, "slurmctld has started with %s", digest)
@@ -131,7 +131,7 @@ func configApplied(c *slinkyv1beta1.Controller, problems problem.List, s slurmct
 		return *before
 	case c.Suspended():
 		return is(metav1.ConditionFalse, slinkyv1beta1.ReasonConfigPending, "%s; it starts with %s when it is resumed", suspended, digest)
-	case !s.linked:
+	case !s.connected:
 		return is(metav1.ConditionUnknown, slinkyv1beta1.ReasonConfigUnknown, "there is no RestApi, so it is not known whether slurmctld has loaded %s", digest)
 	default:
 		return is(metav1.ConditionUnknown, slinkyv1beta1.ReasonConfigUnknown, "%s, so whether it has loaded %s is not known", s.daemons.Why, digest)

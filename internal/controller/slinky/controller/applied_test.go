@@ -45,9 +45,9 @@ func TestConfigApplied(t *testing.T) {
 		before     string
 		want       string
 	}{
-		{name: "slurmctld says that it has loaded the configuration", slurmctlds: slurmctlds{linked: true, daemons: daemons("a", stamp+"d2")},
+		{name: "slurmctld says that it has loaded the configuration", slurmctlds: slurmctlds{connected: true, daemons: daemons("a", stamp+"d2")},
 			want: "True ConfigLoaded: slurmctld has loaded d2"},
-		{name: "slurmctld says that it has another configuration", slurmctlds: slurmctlds{linked: true, daemons: daemons(stamp + "d1"), pods: []corev1.Pod{aPod("d2", nil)}},
+		{name: "slurmctld says that it has another configuration", slurmctlds: slurmctlds{connected: true, daemons: daemons(stamp + "d1"), pods: []corev1.Pod{aPod("d2", nil)}},
 			want: "False ConfigPending: d2 is on its way to slurmctld"},
 		{name: "without an answer, a pod that was started with the configuration has it", slurmctlds: slurmctlds{pods: []corev1.Pod{aPod("d2", nil)}},
 			want: "True ConfigLoaded: slurmctld has started with d2"},
@@ -55,32 +55,32 @@ func TestConfigApplied(t *testing.T) {
 			want: "Unknown ConfigUnknown: there is no RestApi, so it is not known whether slurmctld has loaded d2"},
 		{name: "without an answer, it is not known whether a pod has loaded what it is told while it runs", inPlace: true, slurmctlds: slurmctlds{pods: []corev1.Pod{aPod("d2", nil)}},
 			want: "Unknown ConfigUnknown: there is no RestApi, so it is not known whether slurmctld has loaded d2"},
-		{name: "an answer that does not come is Unknown", inPlace: true, slurmctlds: slurmctlds{linked: true, daemons: slurmcache.Daemons{Why: "no slurmctld answers"}},
+		{name: "an answer that does not come is Unknown", inPlace: true, slurmctlds: slurmctlds{connected: true, daemons: slurmcache.Daemons{Why: "no slurmctld answers"}},
 			want: "Unknown ConfigUnknown: no slurmctld answers, so whether it has loaded d2 is not known"},
-		{name: "an answer that does not come leaves what was said before of the same configuration", inPlace: true, slurmctlds: slurmctlds{linked: true, daemons: slurmcache.Daemons{Why: "no slurmctld answers"}},
+		{name: "an answer that does not come leaves what was said before of the same configuration", inPlace: true, slurmctlds: slurmctlds{connected: true, daemons: slurmcache.Daemons{Why: "no slurmctld answers"}},
 			before: "slurmctld has loaded d2", want: "True ConfigLoaded: slurmctld has loaded d2"},
-		{name: "what was said before of another configuration says nothing", inPlace: true, slurmctlds: slurmctlds{linked: true, daemons: slurmcache.Daemons{Why: "no slurmctld answers"}},
+		{name: "what was said before of another configuration says nothing", inPlace: true, slurmctlds: slurmctlds{connected: true, daemons: slurmcache.Daemons{Why: "no slurmctld answers"}},
 			before: "slurmctld has loaded d1", want: "Unknown ConfigUnknown: no slurmctld answers, so whether it has loaded d2 is not known"},
 		{name: "a mistake keeps the configuration from slurmctld", problems: problem.List{problem.Errorf("spec.extraConf", slinkyv1beta1.ReasonInvalidConfiguration, "line 1: bad")},
-			slurmctlds: slurmctlds{linked: true, daemons: daemons(stamp + "d2")},
+			slurmctlds: slurmctlds{connected: true, daemons: daemons(stamp + "d2")},
 			want:       "False InvalidConfiguration: slurmctld keeps the previous configuration: spec.extraConf: line 1: bad"},
 		{name: "what is missing keeps the configuration from slurmctld", problems: problem.List{problem.Waitingf("spec.accountingRef", "ReferenceNotFound", "gone")},
 			want: "False ConfigPending: slurmctld keeps the previous configuration: spec.accountingRef: gone"},
-		{name: "what scontrol refused is quoted", inPlace: true, slurmctlds: slurmctlds{linked: true, daemons: daemons(stamp + "d1"), pods: []corev1.Pod{aPod("", func(p *corev1.Pod) {
+		{name: "what scontrol refused is quoted", inPlace: true, slurmctlds: slurmctlds{connected: true, daemons: daemons(stamp + "d1"), pods: []corev1.Pod{aPod("", func(p *corev1.Pod) {
 			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "reconfigure",
 				LastTerminationState: ended("d2: scontrol: error: Parsing error at unrecognized key: Foo\nscontrol: fatal: Unable to process configuration file\n")}}
 		})}}, want: "False ConfigRejected: slurmctld does not accept the configuration: error: Parsing error at unrecognized key: Foo; fatal: Unable to process configuration file"},
-		{name: "what scontrol refused of an earlier configuration is not quoted", inPlace: true, slurmctlds: slurmctlds{linked: true, daemons: daemons(stamp + "d1"), pods: []corev1.Pod{aPod("", func(p *corev1.Pod) {
+		{name: "what scontrol refused of an earlier configuration is not quoted", inPlace: true, slurmctlds: slurmctlds{connected: true, daemons: daemons(stamp + "d1"), pods: []corev1.Pod{aPod("", func(p *corev1.Pod) {
 			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "reconfigure", LastTerminationState: ended("d0: scontrol: fatal: x")}}
 		})}}, want: "False ConfigPending: d2 is on its way to slurmctld"},
-		{name: "the last words of a slurmctld that does not start are quoted", slurmctlds: slurmctlds{linked: true, pods: []corev1.Pod{aPod("d2", func(p *corev1.Pod) {
+		{name: "the last words of a slurmctld that does not start are quoted", slurmctlds: slurmctlds{connected: true, pods: []corev1.Pod{aPod("d2", func(p *corev1.Pod) {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "slurmctld",
 				LastTerminationState: ended("[2026-11-20T13:58:51.515] error: old\n[2026-11-20T13:58:51.515] build_part_bitmap: x\n[2026-11-20T13:58:51.515] fatal: Invalid node names in partition p\n")}}
 		})}}, want: "False ConfigRejected: slurmctld does not start: fatal: Invalid node names in partition p"},
 		{name: "a suspended slurmctld has what it had", suspend: true, inPlace: true, before: "slurmctld has loaded d2", want: "True ConfigLoaded: slurmctld has loaded d2"},
 		{name: "a suspended slurmctld begins with another configuration than it had", suspend: true, inPlace: true, before: "slurmctld has loaded d1",
 			want: "False ConfigPending: spec.suspend is true: slurmctld is stopped; it starts with d2 when it is resumed"},
-		{name: "an external slurmctld has a configuration of its own", external: true, slurmctlds: slurmctlds{linked: true, daemons: daemons()},
+		{name: "an external slurmctld has a configuration of its own", external: true, slurmctlds: slurmctlds{connected: true, daemons: daemons()},
 			want: "True External: slurmctld runs elsewhere, with a configuration of its own"},
 	}
 	for _, tt := range tests {

@@ -50,7 +50,7 @@ func highlyAvailable(of *slinkyv1beta1.Controller, s slurmctlds) metav1.Conditio
 	case of.Suspended():
 		c.Message = suspended
 		return c
-	case !s.linked:
+	case !s.connected:
 		c.Message = "there is no RestApi, so the slurmctlds cannot be asked"
 		return c
 	case s.daemons.Controllers == nil:

@@ -29,7 +29,7 @@ func wakeController(_ context.Context, queue reconcile.Queue, change slurmcache.
 func (r *reconciler) running(ctx context.Context, c *slinkyv1beta1.Controller) (slurmctlds, error) {
 	out := slurmctlds{needs: need.Answer{Unknown: "there is no RestApi, so Slurm cannot be asked"}}
 	if l, ok := r.caches.Get(slurmcache.Key{Namespace: c.Namespace, Name: c.Name}); ok {
-		out.linked, out.daemons, out.needs = true, l.Daemons(), l.LeavingJobs()
+		out.connected, out.daemons, out.needs = true, l.Daemons(), l.LeavingJobs()
 	}
 	if c.Spec.External {
 		return out, nil

@@ -145,7 +145,7 @@ func (r *reconciler) follow(ctx context.Context, key slurmcache.Key, c *slinkyv1
 		return facts{}, fmt.Errorf("using the JWT key of %s: %w", key, err)
 	}
 	if _, known := r.caches.Get(key); !known {
-		log.FromContext(ctx).Info("Linked to Slurm", "endpoint", endpoint)
+		log.FromContext(ctx).Info("Connected to Slurm", "endpoint", endpoint)
 	}
 	//nolint:contextcheck // a Slurm cache outlives the reconcile that makes it; the registry ends it
 	l, err := r.caches.Set(key, slurmcache.Config{Endpoint: endpoint, Issuer: signed.slurm, Checks: signed.checks})

@@ -6,6 +6,7 @@ package workerplan
 import (
 	"time"
 
+	"github.com/coxswain-hpc/coxswain/internal/problem/rule"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
@@ -17,6 +18,8 @@ type Action struct {
 	Marks       Marks
 	Shown       Shown
 	Questions   Questions
+	// Rules are those that have decided.
+	Rules []rule.Fired
 	// Announce reports whether the pod has to show first that jobs are about to be let onto the node.
 	Announce bool
 	// Record is what to change of the node's record besides its state.
@@ -63,8 +66,8 @@ type Marks struct {
 
 // Shown is what the pod shows of the worker.
 type Shown struct {
-	// Message is why, or what is waited for.
-	Message string
+	// Message is why, or what is waited for, and Why the reason of the rule that decided so.
+	Message, Why string
 	// WaitsForJobs reports whether a retired worker waits for its jobs to end. Other waits are short.
 	WaitsForJobs bool
 	// Conditions are the types of the SlurmNodeState conditions that hold; nil, with ConditionsKnown false, leaves them.

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
@@ -66,7 +64,7 @@ func TestACordonOfTheKubernetesNode(t *testing.T) {
 				Drain: tt.drain, Undrain: tt.undrain, NodeMark: tt.mark,
 				WantJobs: got.Questions.WantJobs, DeadlineKnown: got.Marks.DeadlineKnown, Protected: node.No, Announce: got.Announce, Conditions: got.Shown.Conditions, ConditionsKnown: true, Message: got.Shown.Message,
 			}
-			if diff := cmp.Diff(want.action(), got); diff != "" {
+			if diff := want.diff(got); diff != "" {
 				t.Error(diff)
 			}
 		})

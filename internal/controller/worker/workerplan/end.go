@@ -140,7 +140,7 @@ var retiredEnds = rule.List[*facts, end]{
 			},
 		},
 		{
-			Name: "spec.drainTimeout runs", Does: "wait for the jobs, at most until it is over", Why: "the user has said how long jobs may keep the worker",
+			Name: "spec.drainTimeout runs", Does: "wait for the jobs, at most until it is over", Why: "that is how long jobs may keep the worker",
 			When: (*facts).hasDrainDeadline,
 			Then: func(f *facts) end {
 				return end{

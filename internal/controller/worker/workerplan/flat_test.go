@@ -4,6 +4,8 @@
 package workerplan_test
 
 import (
+	"github.com/google/go-cmp/cmp"
+
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
@@ -34,4 +36,10 @@ func (w wanted) action() workerplan.Action {
 		Questions:   workerplan.Questions{Relist: w.Relist, WantJobs: w.WantJobs},
 		Again:       w.Again,
 	}
+}
+
+// diff returns how an action differs, whichever rules decided it.
+func (w wanted) diff(got workerplan.Action) string {
+	got.Rules, got.Shown.Why = nil, ""
+	return cmp.Diff(w.action(), got)
 }

@@ -128,6 +128,7 @@ const (
 // facts are what the rules decide from: the worker, and what was decided about it before.
 type facts struct {
 	Worker
+	rule.Trail
 	situation situation
 	absence   absence
 	change    StateChange
@@ -183,6 +184,7 @@ func Next(w Worker) Action {
 	action.Announce = f.registered() && (f.change.Opens() || f.returns()) && !f.announced()
 	end := endOf(f)
 	action.Deletion, action.Shown.Message, action.Shown.WaitsForJobs = end.Deletion, end.message, end.waitsForJobs
+	action.Shown.Why = f.LastWhy()
 	action.wake(end.again)
 	shown := conditionsShown.Decide(f)
 	action.Shown.Conditions, action.Shown.ConditionsKnown = shown.conditions, shown.known
@@ -202,6 +204,7 @@ func Next(w Worker) Action {
 	if f.registered() && !action.Deletion.Delete {
 		record(f, &action)
 	}
+	action.Rules = f.Fired()
 	return action
 }
 

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
@@ -157,7 +155,7 @@ func TestNext(t *testing.T) {
 			}
 			tt.want.ConditionsKnown = tt.known != node.Unknown && !tt.pod.Terminating
 			tt.want.WaitsForJobs = strings.HasPrefix(tt.want.Message, "waiting for jobs")
-			if diff := cmp.Diff(tt.want.action(), got); diff != "" {
+			if diff := tt.want.diff(got); diff != "" {
 				t.Error(diff)
 			}
 		})
