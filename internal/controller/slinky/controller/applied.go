@@ -25,8 +25,8 @@ import (
 type slurmctlds struct {
 	pods []corev1.Pod
 	// connected reports whether slurmctld can be asked, through a RestApi; daemons is what it answered.
-	connected  bool
-	daemons slurmcache.Daemons
+	connected bool
+	daemons   slurmcache.Daemons
 	// needs are the jobs that need partitions which are to go.
 	needs need.Answer
 }
