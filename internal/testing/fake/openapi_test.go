@@ -22,7 +22,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 )
 
-// document is what hack/slurm-openapi keeps of an OpenAPI document that slurmrestd publishes.
+// document is what test/compare keeps of an OpenAPI document that slurmrestd serves.
 type document map[string]any
 
 func published(t *testing.T, release string) document {
