@@ -34,6 +34,11 @@ func Facts(p *corev1.Pod) Pod {
 	if !out.Daemon {
 		out.Ordinal = Ordinal(p)
 	}
+	for _, name := range RequiredChecks(p.Annotations) {
+		if passed, _ := CheckPassed(p.Annotations[slinkyv1beta1.AnnotationCheckPrefix+name], Machine{}); !passed {
+			out.Unchecked = append(out.Unchecked, name)
+		}
+	}
 	out.Was = Condition(p, slinkyv1beta1.PodConditionRegistered) != nil
 	if at, err := time.Parse(time.RFC3339, p.Annotations[slinkyv1beta1.AnnotationRetiredAt]); err == nil {
 		out.RetiredAt = at

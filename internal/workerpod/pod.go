@@ -45,6 +45,8 @@ type Pod struct {
 	// Ready is its Ready condition, and ReadySince since when it has been so, true or false.
 	Ready      bool
 	ReadySince time.Time
+	// Unchecked are the checks that the pod was made to need, and that have passed on no machine yet.
+	Unchecked []string
 	// Terminating reports whether it is being deleted already.
 	Terminating bool
 	// Retired is the cause for which it was marked before; empty when it was not.

@@ -50,6 +50,12 @@ func required() []mutation {
 			caught: "TestWorkersThatNeedChecks",
 		},
 		{
+			name:   "a rolling update goes on while the new workers wait for their checks",
+			edits:  []edit{{"internal/controller/slinky/nodeset/nodesetplan/update.go", `!p.Ready || slices.ContainsFunc`, `!p.Ready || false && slices.ContainsFunc`}},
+			suite:  "internal/controller/slinky/nodeset/nodesetplan",
+			caught: "TestRollingUpdate",
+		},
+		{
 			name:   "a check that has passed on another machine counts for this one",
 			edits:  []edit{{"internal/controller/nebius/activecheck/activecheckplan/machine.go", `j.Name == name && j.Annotations[slinkyv1beta1.AnnotationMachine] == w.Machine.String()`, `j.Name != ""`}},
 			suite:  "internal/controller/nebius/activecheck/activecheckplan",

@@ -48,3 +48,24 @@ func TestARollingUpdateReplacesOneAfterTheOtherAndWaitsForJobs(t *testing.T) {
 		return s.UpdatedReplicas == 3 && s.SlurmDrain == 0 && s.SlurmIdle == 3
 	})
 }
+
+func TestARollingUpdateWaitsUntilANewWorkerHasPassedItsChecks(t *testing.T) {
+	t.Parallel()
+	o := operator.StartWorkers(t, 2, `updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1}}`)
+	before := map[string]types.UID{}
+	for _, p := range o.Workers() {
+		before[p.Name] = p.UID
+	}
+	operator.Change(o, "w", func(n *slinkyv1beta1.NodeSet) { n.Spec.ExtraConf, n.Spec.RequiredChecks = "Weight=7", []string{"disk"} })
+	o.ExpectReplaced("w-1", before["w-1"])
+	o.RunWorkers()
+	o.ExpectStatus(func(s slinkyv1beta1.NodeSetStatus) bool { return s.UpdatedReplicas == 1 && s.ReadyReplicas == 2 })
+	o.Settle()
+	if w := operator.Get[corev1.Pod](o, "w-0"); w.UID != before["w-0"] || w.Annotations[slinkyv1beta1.AnnotationRetired] != "" {
+		t.Fatal("w-0 goes while w-1 takes no jobs yet")
+	}
+	operator.Change(o, "w-1", func(p *corev1.Pod) {
+		p.Annotations[slinkyv1beta1.AnnotationCheckPrefix+"disk"] = slinkyv1beta1.CheckPassed + "node/uid/"
+	})
+	o.ExpectReplaced("w-0", before["w-0"])
+}

@@ -135,6 +135,9 @@ func (r *reconciler) pods(ctx context.Context, n *slinkyv1beta1.NodeSet) ([]core
 func (r *reconciler) gatherSpec(ctx context.Context, f *facts) error {
 	n, w := f.set, &f.workers
 	w.Replicas, w.MinReady = int(n.Replicas()), minReady(n)
+	if !n.SavesPower() {
+		w.RequiredChecks = n.Spec.RequiredChecks
+	}
 	w.Daemon = n.ScalingMode() == slinkyv1beta1.ScalingModeDaemonSet
 	if n.SavesPower() {
 		pod, err := slurmd.Pod(f.input, workerpod.Place{}, "") // all are alike in what they register with

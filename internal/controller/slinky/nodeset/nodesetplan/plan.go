@@ -37,7 +37,9 @@ type Input struct {
 	Scheduled bool
 	// MinReady is how long a worker must be ready to count as available.
 	MinReady time.Duration
-	Pods     []workerpod.Pod
+	// RequiredChecks are the checks without which a worker takes no jobs.
+	RequiredChecks []string
+	Pods           []workerpod.Pod
 	// SnapshotTime is when Slurm was asked about the pods' nodes; zero while it does not answer.
 	SnapshotTime time.Time
 	// NodeListTime is when Slurm was asked for its last list of nodes: a node that is not in it was absent then.

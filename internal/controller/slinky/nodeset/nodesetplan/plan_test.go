@@ -38,6 +38,7 @@ func pending(p *workerpod.Pod)     { p.Phase, p.Ready, p.Scheduled = "Pending", 
 func scheduled(p *workerpod.Pod)   { p.Phase, p.Ready = "Pending", false }
 func lost(p *workerpod.Pod)        { p.Phase, p.Ready = "Unknown", false }
 func unready(p *workerpod.Pod)     { p.Ready = false }
+func unchecked(p *workerpod.Pod)   { p.Unchecked = []string{"disk"} }
 func terminating(p *workerpod.Pod) { p.Terminating = true }
 func cordoned(p *workerpod.Pod)    { p.Cordoned = true }
 func scaledIn(p *workerpod.Pod)    { p.Retired, p.Cordoned = workerpod.ScaleIn, true }
@@ -204,6 +205,10 @@ func TestRollingUpdate(t *testing.T) {
 		{"without a time to be ready a new worker counts at once, whatever another clock says since when it is ready",
 			nodesetplan.Input{MaxUnavailable: 1, Pods: with(four(old), aPod(3, readyFor(-10*time.Minute)))}, nodesetplan.Plan{Retire: retire(workerpod.Update, "w-2")}},
 		{"when a new worker has been ready long enough, the next goes", nodesetplan.Input{MaxUnavailable: 1, MinReady: time.Minute, Pods: with(four(old), aPod(3, readyFor(time.Minute)))},
+			nodesetplan.Plan{Retire: retire(workerpod.Update, "w-2")}},
+		{"a new worker that waits for a check counts as unavailable, so that a check which fails everywhere stops the update",
+			nodesetplan.Input{MaxUnavailable: 1, RequiredChecks: []string{"disk"}, Pods: with(four(old), aPod(3, unchecked))}, nodesetplan.Plan{}},
+		{"a new worker counts when the check is required no more", nodesetplan.Input{MaxUnavailable: 1, RequiredChecks: []string{"gpu"}, Pods: with(four(old), aPod(3, unchecked))},
 			nodesetplan.Plan{Retire: retire(workerpod.Update, "w-2")}},
 		{"a rollback unretires those that are new again", nodesetplan.Input{MaxUnavailable: 2, Pods: with(four(), aPod(3, updating), aPod(2, updating))},
 			nodesetplan.Plan{Unretire: []string{"w-2", "w-3"}}},

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/nodeset/nodesetplan"
@@ -46,7 +47,7 @@ func (w *world) settle() {
 			w.worker(name)
 			p := *w.pods[name]
 			w.advance(name)
-			moved = moved || w.pods[name] == nil || *w.pods[name] != p
+			moved = moved || w.pods[name] == nil || !cmp.Equal(*w.pods[name], p)
 		}
 		if w.writes == before && !moved && !w.waits {
 			return

@@ -4,6 +4,7 @@
 package nodesetplan
 
 import (
+	"slices"
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/problem/rule"
@@ -32,7 +33,7 @@ var rollingUpdates = rule.List[*podFacts, bool]{
 			},
 		},
 		{
-			Name: "maxUnavailable allows one more", Does: "yes", Why: "all that are missing, going or not ready are counted",
+			Name: "maxUnavailable allows one more", Does: "yes", Why: "all that are missing, going, not ready or waiting for checks are counted",
 			When: func(f *podFacts) bool { return f.Retired == "" && f.budget > 0 },
 			Then: func(f *podFacts) bool {
 				f.budget--
@@ -90,9 +91,10 @@ func (in *Input) update(f *podFacts, candidates []*workerpod.Pod, retired map[st
 	}
 }
 
-// available returns whether a worker has been ready long enough, and if it is ready but not long enough, when it will be.
+// available returns whether a worker has been ready long enough and needs no check before it takes jobs, and if it is ready but not long
+// enough, when it will be.
 func (in *Input) available(p *workerpod.Pod) (ok bool, at time.Time) {
-	if !p.Ready {
+	if !p.Ready || slices.ContainsFunc(p.Unchecked, func(check string) bool { return slices.Contains(in.RequiredChecks, check) }) {
 		return false, time.Time{}
 	}
 	// The time is from another clock than ours, which must not matter when no time has to pass.
