@@ -166,7 +166,8 @@ func (c *composer) sConfigAccount() string { return c.cluster.SConfigControllerN
 // sConfigRights let the program read what it writes into the jail, and write its progress. All of them are rights of the operator, too, or
 // the API server would not let it grant them.
 func (c *composer) sConfigRights(jwtSecret string) {
-	name, account := c.cluster.SConfigControllerName(), c.spec.SConfigController.ServiceAccountName
+	// Soperator's chart makes a Role and a RoleBinding of the name of the Deployment.
+	name, account := c.cluster.SConfigControllerName()+"-jailedconfigs", c.spec.SConfigController.ServiceAccountName
 	if account == "" {
 		account = c.sConfigAccount()
 		c.out.Add(&corev1.ServiceAccount{ObjectMeta: c.meta(account, sConfigComponent)})

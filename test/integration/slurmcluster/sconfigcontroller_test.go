@@ -52,7 +52,7 @@ func TestSconfigcontrollerRunsWhenTheJailIsFilled(t *testing.T) {
 		t.Errorf("it is there before the jail (%v)", err)
 	}
 	j.ends(batchv1.JobComplete)
-	j.exists(writer, &rbacv1.Role{ObjectMeta: j.meta("demo-sconfigcontroller")}, &rbacv1.RoleBinding{ObjectMeta: j.meta("demo-sconfigcontroller")},
+	j.exists(writer, &rbacv1.Role{ObjectMeta: j.meta("demo-sconfigcontroller-jailedconfigs")}, &rbacv1.RoleBinding{ObjectMeta: j.meta("demo-sconfigcontroller-jailedconfigs")},
 		&corev1.ServiceAccount{ObjectMeta: j.meta("demo-sconfigcontroller-sa")})
 	j.expects(metav1.ConditionFalse, "NotAvailable", "Deployment demo-sconfigcontroller: 0 of 1 pods are up to date")
 	writer.Status = appsv1.DeploymentStatus{ObservedGeneration: writer.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1}
@@ -107,7 +107,7 @@ func TestTheRightsOfSconfigcontrollerSuffice(t *testing.T) {
 	t.Parallel()
 	j := newJailed(t)
 	j.ends(batchv1.JobComplete)
-	j.exists(&rbacv1.RoleBinding{ObjectMeta: j.meta("demo-sconfigcontroller")})
+	j.exists(&rbacv1.RoleBinding{ObjectMeta: j.meta("demo-sconfigcontroller-jailedconfigs")})
 	key := []byte("0123456789abcdef0123456789abcdef")
 	secret := &corev1.Secret{ObjectMeta: j.meta("demo-auth-jwt"), Data: map[string][]byte{"key": key}}
 	other := &corev1.Secret{ObjectMeta: j.meta("other")}
