@@ -44,10 +44,11 @@ func runMount(_ context.Context, args []string, output io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return mount(o)
+	return mount(o, output)
 }
 
-func mount(o mountOptions) error {
+// mount assembles the view of the jail. Without directories for outputs logins and jobs work, though some scripts do not.
+func mount(o mountOptions, output io.Writer) error {
 	in := view.Input{Upper: o.upper, Run: o.runDir, Binds: o.binds}
 	mountinfo, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -76,5 +77,11 @@ func mount(o mountOptions) error {
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	return (&view.Assembler{Jail: root, Run: o.runDir}).Assemble(view.Plan(in))
+	if err := (&view.Assembler{Jail: root, Run: o.runDir}).Assemble(view.Plan(in)); err != nil {
+		return err
+	}
+	if err := view.MakeOutputDirs(root); err != nil {
+		_, _ = fmt.Fprintln(output, err)
+	}
+	return nil
 }

@@ -54,6 +54,24 @@ func (r *Root) Mkdir(name string, mode fs.FileMode) error {
 	return r.within(name, "making directory", func(dir int, base string) error { return unix.Mkdirat(dir, base, bits) })
 }
 
+// ChmodDirectory gives a directory these permissions, unless it has them.
+func (r *Root) ChmodDirectory(name string, perm fs.FileMode) error {
+	dir, err := r.open(name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }()
+	info, err := dir.Stat()
+	if err == nil && info.Mode() != fs.ModeDir|perm {
+		// A path descriptor cannot be changed itself.
+		err = os.Chmod(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), perm)
+	}
+	if err != nil {
+		return fmt.Errorf("changing the mode of %s of the jail: %w", name, err)
+	}
+	return nil
+}
+
 // Symlink makes a symbolic link that holds target, which is not looked at.
 func (r *Root) Symlink(target, name string) error {
 	return r.within(name, "making link", func(dir int, base string) error { return unix.Symlinkat(target, dir, base) })

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package view assembles what logins and jobs see of a jail: the shared root file system, with what is the pod's mounted over
-// it. All mounts are in the mount namespace of the caller. Nothing is created in the jail: pods start at the same time, and
-// the file system is shared.
+// it. All mounts are in the mount namespace of the caller. Pods start at the same time, and the file system is shared: so nothing is created
+// in the jail but the directories for outputs, which never go.
 package view
 
 import (
