@@ -86,6 +86,7 @@ func nodeSet(of *composer, set *nebiusv1alpha1.NodeSet, gres []gresLine) NodeSet
 	}
 	w.putOff(spec.WorkerInitRandomDelaySeconds)
 	w.addGPUs(spec.Slurmd.Resources)
+	w.addRealMemory(&c.findings, spec.Slurmd.Resources, "spec.slurmd.customEnv")
 	volumes := &spec.Slurmd.Volumes
 	c.add(&w.disk, true, c.nodeSetMounts(volumes)...)
 	w.jail = c.nodeSetJail(volumes)

@@ -5,6 +5,7 @@ package compose
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -104,6 +105,7 @@ func (c *composer) worker() *slinkyv1beta1.NodeSet {
 		c.addExtra(&w.container, node)
 	}
 	w.addGPUs(node.Slurmd.Resources)
+	w.addRealMemory(&c.findings, node.Slurmd.Resources, workerPath+".slurmd.customEnv")
 	at := workerPath + ".volumes"
 	c.add(&w.disk, true, c.spool(node.Volumes.Spool, "worker-spool", spoolDir, at+".spool")...)
 	c.add(&w.disk, true, c.clusterMounts(node.Volumes.CustomMounts, at+".customMounts")...)
@@ -205,6 +207,29 @@ func (w *workers) addGPUs(list corev1.ResourceList) {
 	}
 	if n := gpus(list); n > 0 {
 		w.conf.Add("Gres", "gpu:"+strconv.FormatInt(n, 10))
+	}
+}
+
+// realMemoryVariable has the memory of the node in bytes, for the scripts of Soperator's charts.
+const realMemoryVariable = "SOPERATOR_NODE_REAL_MEMORY_BYTES"
+
+// addRealMemory has the node register the memory of the container, as Soperator has it, unless the user has described it: scripts and checks
+// compare what is free with what Slurm has for jobs (docs/contributors/predecessors/soperator-objects.md#keys-of-slurmconf). envPath is the
+// field with variables of the user's.
+func (w *workers) addRealMemory(f *findings, list corev1.ResourceList, envPath string) {
+	if slices.ContainsFunc(w.container.Env, func(e corev1.EnvVar) bool { return e.Name == realMemoryVariable }) {
+		f.fail(envPath, "must not have %s, which the operator sets", realMemoryVariable)
+		return
+	}
+	described, ok := w.conf.Get("RealMemory")
+	mebibytes, err := strconv.ParseInt(described, 10, 64)
+	if !ok {
+		if mebibytes, err = list.Memory().Value()>>20, nil; mebibytes > 0 {
+			w.conf.Add("RealMemory", strconv.FormatInt(mebibytes, 10))
+		}
+	}
+	if err == nil && mebibytes > 0 {
+		w.container.Env = append(w.container.Env, corev1.EnvVar{Name: realMemoryVariable, Value: strconv.FormatInt(mebibytes<<20, 10)})
 	}
 }
 

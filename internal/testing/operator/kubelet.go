@@ -110,11 +110,13 @@ func registration(p *corev1.Pod) fake.Node {
 					n.Weight, _ = strconv.Atoi(value)
 				case "Features":
 					n.Features = strings.Split(value, ",")
+				case "RealMemory":
+					n.RealMemory, _ = strconv.ParseInt(value, 10, 64)
 				}
 			}
 		}
 		for _, e := range c.Env {
-			if memory, err := strconv.ParseInt(e.Value, 10, 64); e.Name == "POD_MEMORY" && err == nil {
+			if memory, err := strconv.ParseInt(e.Value, 10, 64); e.Name == "POD_MEMORY" && err == nil && n.RealMemory == machineMemory {
 				n.MemSpecLimit = machineMemory - memory
 			}
 		}
