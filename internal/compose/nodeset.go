@@ -20,7 +20,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
 )
 
-// LabelNodeSet on a composed NodeSet names the NodeSet of slurm.nebius.ai that it comes from.
+// LabelNodeSet on a composed NodeSet names the NodeSet of slurm.nebius.ai that it comes from. The pods of its workers have it, too.
 const LabelNodeSet = "slurm.nebius.ai/nodeset"
 
 // OwnerOf returns the name of the SlurmCluster that a NodeSet belongs to; empty if there is none. It is the one that the

@@ -26,6 +26,9 @@ const (
 	spoolDir   = "/var/spool/slurmd"
 )
 
+// labelWorker is a label of the pods of workers by which Soperator's users and tools select them.
+const labelWorker = "slurm.nebius.ai/worker"
+
 // workers is one kind of workers, from slurmNodes.worker or from a NodeSet.
 type workers struct {
 	// object is the name of the composed object, and name that of the workers in Slurm.
@@ -140,6 +143,8 @@ func (w *workers) build(f *findings, cluster *nebiusv1.SlurmCluster) *slinkyv1be
 	volume, mount := loginUsers(cluster)
 	w.pod.Volumes, w.container.VolumeMounts = append(w.disk.volumes, volume), append(w.disk.mounts, mount)
 	ssh := w.addSSH(cluster)
+	template := podTemplate(w.pod, w.annotations)
+	template.Metadata.Labels = map[string]string{labelWorker: "true", LabelNodeSet: w.name}
 	out := &slinkyv1beta1.NodeSet{
 		Spec: slinkyv1beta1.NodeSetSpec{
 			ControllerRef: slinkyv1beta1.ObjectReference{Name: cluster.ControllerName()},
@@ -149,7 +154,7 @@ func (w *workers) build(f *findings, cluster *nebiusv1.SlurmCluster) *slinkyv1be
 			Jail:          w.jail,
 			PowerSaving:   w.powerSaving,
 			Munge:         w.munge,
-			Template:      podTemplate(w.pod, w.annotations),
+			Template:      template,
 			ExtraConf:     text,
 			UpdateStrategy: slinkyv1beta1.NodeSetUpdateStrategy{
 				Type: slinkyv1beta1.UpdateRolling, RollingUpdate: &slinkyv1beta1.RollingUpdate{MaxUnavailable: w.maxUnavailable},
