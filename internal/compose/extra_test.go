@@ -45,7 +45,7 @@ func TestVariablesOfSlurmNodeExtra(t *testing.T) {
 			}
 			var env []string
 			for _, e := range slurmd.Env {
-				if !slices.Contains([]string{"SLURM_CLUSTER_TYPE", "RACK"}, e.Name) {
+				if !slices.Contains([]string{"SLURM_CLUSTER_TYPE", "RACK", realMemoryVariable}, e.Name) {
 					env = append(env, e.Name)
 				}
 			}
