@@ -185,7 +185,7 @@ func TestOldOutputsAreDeleted(t *testing.T) {
 		t.Errorf("without outputs: %d %s", code, output)
 	}
 	old := time.Now().Add(-2 * time.Hour)
-	for _, name := range []string{"kept", "opt/soperator-outputs/slurm_jobs/old.out", "opt/soperator-outputs/slurm_jobs/new.out", "opt/soperator-outputs/deep/er/old.out"} {
+	for _, name := range []string{"kept", "opt/soperator-outputs/local/slurm_jobs/old.out", "opt/soperator-outputs/local/slurm_jobs/new.out", "opt/soperator-outputs/deep/er/old.out"} {
 		n.write(name, "x")
 		if !strings.Contains(name, "new") {
 			if err := os.Chtimes(filepath.Join(n.dir, name), old, old); err != nil {
@@ -199,7 +199,7 @@ func TestOldOutputsAreDeleted(t *testing.T) {
 	if code, output := n.run("soperator-outputs-logs-cleaner.sh"); code != 0 || output != "PASS: deleted 2 files" {
 		t.Errorf("%d %s", code, output)
 	}
-	for name, stays := range map[string]bool{"kept": true, "opt/soperator-outputs/slurm_jobs/old.out": false, "opt/soperator-outputs/slurm_jobs/new.out": true, "opt/soperator-outputs/deep/er/old.out": false} {
+	for name, stays := range map[string]bool{"kept": true, "opt/soperator-outputs/local/slurm_jobs/old.out": false, "opt/soperator-outputs/local/slurm_jobs/new.out": true, "opt/soperator-outputs/deep/er/old.out": false} {
 		if _, err := os.Stat(filepath.Join(n.dir, name)); stays != (err == nil) {
 			t.Errorf("%s: %v, want it to stay: %v", name, err, stays)
 		}
@@ -238,7 +238,7 @@ func TestTheUserOfChecksIsMadeOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "-h 3100:3100 " + filepath.Join(n.dir, home) + " " + filepath.Join(n.dir, "opt/soperator-outputs/slurm_jobs") + "\n"; !strings.Contains(string(owners), want) {
+	if want := "-h 3100:3100 " + filepath.Join(n.dir, home) + "\n"; !strings.Contains(string(owners), want) {
 		t.Errorf("the directories are others':\n%s", owners)
 	}
 }

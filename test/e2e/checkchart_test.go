@@ -54,7 +54,7 @@ func (s *scene) runsChartOfChecks(t *testing.T) {
 		return errors.Join(errs...)
 	})
 	t.Logf("all were Complete after %.0f s", time.Since(began).Seconds())
-	if out, err := s.worker(t.Context(), "cat /mnt/jail/opt/soperator-outputs/slurm_jobs/*.out"); err != nil {
+	if out, err := s.worker(t.Context(), "cat /mnt/jail/opt/soperator-outputs/local/slurm_jobs/*.out"); err != nil {
 		t.Error(err)
 	} else {
 		t.Log(out)

@@ -59,8 +59,8 @@ func (s *scene) runsSlurmCheck(t *testing.T) {
 // hasCheckUser makes user soperatorchecks in the jail, as the check create-user-soperatorchecks of Soperator's chart does.
 func (s *scene) hasCheckUser(t *testing.T) {
 	t.Helper()
-	const make = `cd /mnt/jail && mkdir -p opt/soperator-home/soperatorchecks opt/soperator-outputs/slurm_jobs &&
-		chown 3000:3000 opt/soperator-home/soperatorchecks opt/soperator-outputs/slurm_jobs &&
+	const make = `cd /mnt/jail && mkdir -p opt/soperator-home/soperatorchecks &&
+		chown 3000:3000 opt/soperator-home/soperatorchecks &&
 		echo soperatorchecks:x:3000: >> etc/group && echo soperatorchecks:x:3000:3000::/opt/soperator-home/soperatorchecks:/bin/bash >> etc/passwd`
 	if out, err := s.worker(t.Context(), make); err != nil {
 		t.Fatalf("making the user: %v: %s", err, out)

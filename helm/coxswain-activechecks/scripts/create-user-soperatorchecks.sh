@@ -2,8 +2,8 @@
 # Copyright The Coxswain Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# create-user-soperatorchecks: makes the account whose jobs those of checks are, in the jail, with its home, a key pair of ssh, and the
-# directory for the output of the jobs. What is there already stays as it is. It runs as root in a pod with the jail.
+# create-user-soperatorchecks: makes the account whose jobs those of checks are, in the jail, with its home and a key pair of ssh. What is
+# there already stays as it is. It runs as root in a pod with the jail.
 #
 # Environment:
 #   JAIL           where the jail is mounted; /mnt/jail by default
@@ -25,11 +25,10 @@ if [ -z "$(owner)" ]; then
 fi
 owner=$(owner)
 
-mkdir -p "$jail/opt/soperator-home" "$jail/opt/soperator-outputs"
+mkdir -p "$jail/opt/soperator-home"
 [ -d "$jail$home" ] || mkdir -m 0700 "$jail$home"
-[ -d "$jail/opt/soperator-outputs/slurm_jobs" ] || mkdir "$jail/opt/soperator-outputs/slurm_jobs"
 # A link that somebody has put there must not give away what it leads to.
-chown -h "$owner" "$jail$home" "$jail/opt/soperator-outputs/slurm_jobs"
+chown -h "$owner" "$jail$home"
 
 keys=$(mktemp -d)
 trap 'rm -rf "$keys"' EXIT

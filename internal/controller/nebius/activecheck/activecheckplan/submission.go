@@ -18,7 +18,7 @@ const (
 	hiddenPartition     = "hidden"
 	backgroundPartition = "background"
 	jobDirectory        = "/opt/soperator-home/soperatorchecks"
-	jobOutput           = "/opt/soperator-outputs/slurm_jobs/%N.%x.%j.out"
+	jobOutput           = "/opt/soperator-outputs/local/slurm_jobs/%N.%x.%j.out"
 )
 
 // Run is which Slurm jobs a run of a check has.
