@@ -14,6 +14,7 @@ import (
 
 	"github.com/coxswain-hpc/coxswain/api/embedded"
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/conf"
@@ -244,6 +245,20 @@ const nvidiaGPU corev1.ResourceName = "nvidia.com/gpu"
 func gpus(list corev1.ResourceList) int64 {
 	quantity := list[nvidiaGPU]
 	return quantity.Value()
+}
+
+// WantsGPUs reports whether workers of a cluster are meant to have GPUs: by what their pods request, or by what Slurm is told of their nodes.
+// A NodeSet that names no cluster counts for each.
+func WantsGPUs(cluster *nebiusv1.SlurmCluster, nodeSets []nebiusv1alpha1.NodeSet) bool {
+	if worker := cluster.Spec.SlurmNodes.Worker; worker != nil && gpus(worker.Slurmd.Resources) > 0 {
+		return true
+	}
+	return slices.ContainsFunc(nodeSets, func(n nebiusv1alpha1.NodeSet) bool {
+		spec, owner := &n.Spec, OwnerOf(&n, nil)
+		lines := strings.ToLower(strings.Join(append(slices.Clone(spec.NodeConfig.GresConfig), spec.NodeConfig.Static), " "))
+		return (owner == "" || owner == cluster.Name) &&
+			(spec.GPU.Enabled || gpus(spec.Slurmd.Resources) > 0 || strings.Contains(lines, "gpu") || strings.Contains(lines, "nvidia"))
+	})
 }
 
 // hasGPUs reports whether any workers are meant to have GPUs of NVIDIA.

@@ -70,7 +70,7 @@ func TestWhatAJobOfACheckAsksFor(t *testing.T) {
 		if !activecheckplan.IsSlurmJob(check) {
 			continue
 		}
-		got, err := batch.Parse(check.Spec.SlurmJobSpec.SbatchScript)
+		got, err := batch.Parse(check.Spec.SlurmJobSpec.SbatchScript, nil)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

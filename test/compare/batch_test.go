@@ -11,6 +11,8 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,6 +21,7 @@ import (
 	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/batch"
+	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 	"github.com/coxswain-hpc/coxswain/internal/testing/fake"
 	"github.com/coxswain-hpc/coxswain/test/realslurm"
 )
@@ -54,6 +57,7 @@ func scripts(t *testing.T) map[string]string {
 		"an indented line":                 "#SBATCH -J a\n  #SBATCH -J b",
 		"tabs":                             "#SBATCH\t-J\ta",
 		"the last one counts":              "#SBATCH -J a -t 5\n#SBATCH -t 7 -J b",
+		"no GPUs after some":               "#SBATCH --gpus-per-node=1 --gpus-per-node=",
 		"both requeues":                    "#SBATCH --requeue --no-requeue",
 		"tasks of each node":               "#SBATCH -N 2 --ntasks-per-node=2",
 		"tasks of each node and all":       "#SBATCH -N 2 --ntasks-per-node=2 -n 4",
@@ -102,7 +106,7 @@ func TestASlurmScriptThatSbatchRefusesIsRefused(t *testing.T) {
 			cases := refusedScripts()
 			for _, name := range slices.Sorted(maps.Keys(cases)) {
 				theirs, err := sbatch(s, cases[name])
-				_, ours := batch.Parse(cases[name])
+				_, ours := batch.Parse(cases[name], nil)
 				switch {
 				case err == nil:
 					t.Errorf("%s: sbatch takes it as job %s; we say %v", name, theirs, ours)
@@ -114,14 +118,14 @@ func TestASlurmScriptThatSbatchRefusesIsRefused(t *testing.T) {
 	}
 }
 
-// sbatch submits a script as alice, and returns what it prints.
-func sbatch(s *system, script string) (string, error) {
+// sbatch submits a script as alice, with variables, and returns what it prints.
+func sbatch(s *system, script string, environment ...string) (string, error) {
 	s.t.Helper()
 	box := s.driver.(*real).box
 	if err := os.WriteFile(box.Path("job"), []byte(script), 0o755); err != nil {
 		s.t.Fatal(err)
 	}
-	return box.Try(asAlice("sbatch", "--parsable", "/mnt/job")...)
+	return box.Try(asAlice(slices.Concat([]string{"env"}, environment, []string{"sbatch", "--parsable", "/mnt/job"})...)...)
 }
 
 // A script sees the same variables of Slurm, but for those about the place from where sbatch submits.
@@ -150,7 +154,7 @@ func sameVariables(t *testing.T, s *system, example string) {
 		line = ""
 	}
 	script := "#!/bin/bash\n#SBATCH --output=/mnt/env-%j\n" + line + "env | grep SLURM; echo end\n"
-	submission, err := batch.Parse(script)
+	submission, err := batch.Parse(script, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +192,7 @@ func TestASlurmScriptGetsItsSignal(t *testing.T) {
 			s := original(t, root, "", false)
 			s.Register(named("a"))
 			settled(t, s, "a")
-			submission, err := batch.Parse(script)
+			submission, err := batch.Parse(script, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -252,9 +256,63 @@ func TestASlurmJobIsWhatSbatchMakesOfItsScript(t *testing.T) {
 			s.driver.(*real).box.Run("scontrol", "update", "PartitionName=main", "State=DOWN")
 			cases := scripts(t)
 			for _, name := range slices.Sorted(maps.Keys(cases)) {
-				t.Run(name, func(t *testing.T) { same(t, s, "#!/bin/bash\n"+cases[name]+"\ntrue\n") })
+				t.Run(name, func(t *testing.T) { same(t, s, "#!/bin/bash\n"+cases[name]+"\ntrue\n", nil) })
+			}
+			for _, one := range withVariables() {
+				t.Run("variables "+strings.Join(one.variables, " "), func(t *testing.T) {
+					same(t, s, "#!/bin/bash\n"+one.lines+"\ntrue\n", one.variables)
+				})
 			}
 		})
+	}
+}
+
+// withVariables are variables of sbatch, NAME=value, beside #SBATCH lines.
+func withVariables() []struct {
+	lines     string
+	variables []string
+} {
+	return []struct {
+		lines     string
+		variables []string
+	}{
+		{"", []string{"SBATCH_JOB_NAME=a", "SBATCH_PARTITION=main", "SBATCH_TIMELIMIT=5", "SBATCH_CONSTRAINT=f", "SBATCH_RESERVATION=r"}},
+		{"", []string{"SBATCH_OUTPUT=/tmp/a", "SBATCH_ERROR=/tmp/b", "SBATCH_SIGNAL=USR1@30", "SBATCH_NONSENSE=1"}},
+		{"", []string{"SBATCH_GPUS_PER_NODE=2"}},
+		{"", []string{"SBATCH_GRES=gpu:1"}},
+		{"", []string{"SBATCH_MEM_PER_NODE=100"}},
+		{"", []string{"SBATCH_MEM_PER_CPU=100"}},
+		{"", []string{"SBATCH_EXCLUSIVE="}},
+		{"", []string{"SBATCH_REQUEUE="}},
+		{"", []string{"SBATCH_NO_REQUEUE="}},
+		{"", []string{"SBATCH_NO_REQUEUE=", "SBATCH_REQUEUE="}},
+		{"#SBATCH -J a -t 5 --gpus-per-node=1", []string{"SBATCH_JOB_NAME=b", "SBATCH_TIMELIMIT=7", "SBATCH_GPUS_PER_NODE=2"}},
+		{"#SBATCH --mem=100", []string{"SBATCH_MEM_PER_NODE=200"}},
+		{"#SBATCH --requeue", []string{"SBATCH_NO_REQUEUE=1"}},
+		{"", []string{"SBATCH_GPUS_PER_NODE="}},
+		{"#SBATCH --gpus-per-node=1", []string{"SBATCH_GPUS_PER_NODE="}},
+	}
+}
+
+// A variable that sbatch reads is carried over or refused, unless it is about sbatch itself.
+func TestNoVariableOfSbatchIsLost(t *testing.T) {
+	variable := regexp.MustCompile(`^SBATCH_[A-Z0-9_]+$`)
+	for _, root := range realslurm.Roots(t) {
+		program, err := os.ReadFile(filepath.Join(root.Dir, "usr/bin/sbatch"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := slices.DeleteFunc(strings.Split(string(program), "\x00"), func(text string) bool { return !variable.MatchString(text) })
+		if len(names) < 50 {
+			t.Fatalf("sbatch of Slurm %s has only the variables %q", root.Release, names)
+		}
+		for _, name := range names {
+			got, err := batch.Parse("#!/bin/bash\n", map[string]string{name: "1"})
+			if err == nil && reflect.DeepEqual(got, rest.Submission{Script: "#!/bin/bash\n"}) &&
+				!slices.Contains([]string{"SBATCH_DEBUG", "SBATCH_IGNORE_PBS", "SBATCH_WAIT"}, name) {
+				t.Errorf("sbatch of Slurm %s reads %s, which package batch leaves out", root.Release, name)
+			}
+		}
 	}
 }
 
@@ -286,9 +344,14 @@ func settled(t *testing.T, s *system, names ...string) {
 	}
 }
 
-// same submits a script by sbatch and by REST, and compares what slurmctld shows of both jobs.
-func same(t *testing.T, s *system, script string) {
-	submission, err := batch.Parse(script)
+// same submits a script by sbatch and by REST, with variables NAME=value, and compares what slurmctld shows of both jobs.
+func same(t *testing.T, s *system, script string, environment []string) {
+	variables := map[string]string{}
+	for _, one := range environment {
+		name, value, _ := strings.Cut(one, "=")
+		variables[name] = value
+	}
+	submission, err := batch.Parse(script, variables)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +359,7 @@ func same(t *testing.T, s *system, script string) {
 		submission.Directory = "/tmp"
 	}
 	submission.Name, submission.Environment = cmp.Or(submission.Name, "job"), []string{"PATH=/usr/bin:/bin"}
-	out, err := sbatch(s, script)
+	out, err := sbatch(s, script, environment...)
 	if err != nil {
 		t.Fatalf("sbatch says %s", out)
 	}

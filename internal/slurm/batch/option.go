@@ -27,6 +27,8 @@ type option struct {
 	short byte // 0 for none
 	takes takes
 	set   func(s *rest.Submission, value string) error
+	// variable is the environment variable that gives the option to sbatch; empty for none.
+	variable string
 }
 
 // maxNodes bounds what a list of nodes may stand for.
@@ -35,31 +37,31 @@ const maxNodes = rest.MaxNodes
 // options are those that can be submitted by REST. The table in docs/users/activecheck.md has a line for each.
 func options() []option {
 	return []option{
-		{"job-name", 'J', something, text(func(s *rest.Submission) *string { return &s.Name })},
-		{"partition", 'p', something, text(func(s *rest.Submission) *string { return &s.Partition })},
-		{"account", 'A', something, text(func(s *rest.Submission) *string { return &s.Account })},
-		{"comment", 0, something, text(func(s *rest.Submission) *string { return &s.Comment })},
-		{"reservation", 0, something, text(func(s *rest.Submission) *string { return &s.Reservation })},
-		{"constraint", 'C', something, text(func(s *rest.Submission) *string { return &s.Constraint })},
-		{"chdir", 'D', something, text(func(s *rest.Submission) *string { return &s.Directory })},
-		{"output", 'o', something, text(func(s *rest.Submission) *string { return &s.Output })},
-		{"error", 'e', something, text(func(s *rest.Submission) *string { return &s.Error })},
-		{"time", 't', something, timeLimit},
-		{"deadline", 0, something, deadline},
-		{"nodes", 'N', something, nodes},
-		{"nodelist", 'w', something, list(func(s *rest.Submission) *[]string { return &s.Nodes })},
-		{"exclude", 'x', something, list(func(s *rest.Submission) *[]string { return &s.Exclude })},
-		{"ntasks", 'n', something, positive(func(s *rest.Submission) *int { return &s.Tasks })},
-		{"ntasks-per-node", 0, something, positive(func(s *rest.Submission) *int { return &s.TasksPerNode })},
-		{"cpus-per-task", 'c', something, positive(func(s *rest.Submission) *int { return &s.CPUsPerTask })},
-		{"mem", 0, something, memory(func(s *rest.Submission) **int64 { return &s.MemoryPerNode })},
-		{"mem-per-cpu", 0, something, memory(func(s *rest.Submission) **int64 { return &s.MemoryPerCPU })},
-		{"gpus-per-node", 0, something, gpus},
-		{"gres", 0, something, gres},
-		{"exclusive", 0, perhaps, exclusive},
-		{"requeue", 0, nothing, requeue(true)},
-		{"no-requeue", 0, nothing, requeue(false)},
-		{"signal", 0, something, signal},
+		{"job-name", 'J', something, text(func(s *rest.Submission) *string { return &s.Name }), "SBATCH_JOB_NAME"},
+		{"partition", 'p', something, text(func(s *rest.Submission) *string { return &s.Partition }), "SBATCH_PARTITION"},
+		{"account", 'A', something, text(func(s *rest.Submission) *string { return &s.Account }), "SBATCH_ACCOUNT"},
+		{"comment", 0, something, text(func(s *rest.Submission) *string { return &s.Comment }), ""},
+		{"reservation", 0, something, text(func(s *rest.Submission) *string { return &s.Reservation }), "SBATCH_RESERVATION"},
+		{"constraint", 'C', something, text(func(s *rest.Submission) *string { return &s.Constraint }), "SBATCH_CONSTRAINT"},
+		{"chdir", 'D', something, text(func(s *rest.Submission) *string { return &s.Directory }), ""},
+		{"output", 'o', something, text(func(s *rest.Submission) *string { return &s.Output }), "SBATCH_OUTPUT"},
+		{"error", 'e', something, text(func(s *rest.Submission) *string { return &s.Error }), "SBATCH_ERROR"},
+		{"time", 't', something, timeLimit, "SBATCH_TIMELIMIT"},
+		{"deadline", 0, something, deadline, ""},
+		{"nodes", 'N', something, nodes, ""},
+		{"nodelist", 'w', something, list(func(s *rest.Submission) *[]string { return &s.Nodes }), ""},
+		{"exclude", 'x', something, list(func(s *rest.Submission) *[]string { return &s.Exclude }), ""},
+		{"ntasks", 'n', something, positive(func(s *rest.Submission) *int { return &s.Tasks }), ""},
+		{"ntasks-per-node", 0, something, positive(func(s *rest.Submission) *int { return &s.TasksPerNode }), ""},
+		{"cpus-per-task", 'c', something, positive(func(s *rest.Submission) *int { return &s.CPUsPerTask }), ""},
+		{"mem", 0, something, memory(func(s *rest.Submission) **int64 { return &s.MemoryPerNode }), "SBATCH_MEM_PER_NODE"},
+		{"mem-per-cpu", 0, something, memory(func(s *rest.Submission) **int64 { return &s.MemoryPerCPU }), "SBATCH_MEM_PER_CPU"},
+		{"gpus-per-node", 0, something, gpus, "SBATCH_GPUS_PER_NODE"},
+		{"gres", 0, something, gres, "SBATCH_GRES"},
+		{"exclusive", 0, perhaps, exclusive, "SBATCH_EXCLUSIVE"},
+		{"requeue", 0, nothing, requeue(true), "SBATCH_REQUEUE"},
+		{"no-requeue", 0, nothing, requeue(false), "SBATCH_NO_REQUEUE"},
+		{"signal", 0, something, signal, "SBATCH_SIGNAL"},
 	}
 }
 
@@ -112,9 +114,9 @@ func exclusive(s *rest.Submission, value string) error {
 	return nil
 }
 
-// gpus sets the GPUs of each node. Both options may be there: --gres for other resources.
+// gpus sets the GPUs of each node; an empty value is none, as with sbatch. Both options may be there: --gres for other resources.
 func gpus(s *rest.Submission, value string) error {
-	if err := checkResource(value); err != nil {
+	if err := checkResource(value); value != "" && err != nil {
 		return err
 	}
 	s.GPUsPerNode = value

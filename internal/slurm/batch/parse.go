@@ -23,8 +23,9 @@ const maxScript = 4 << 20
 // prefix begins a line with options.
 const prefix = "#SBATCH"
 
-// Parse returns the Submission of a script with the options of its #SBATCH lines. Its errors are joined.
-func Parse(script string) (rest.Submission, error) {
+// Parse returns the Submission of a script with the options of its #SBATCH lines, and with those of variables, by name, which win over the
+// lines, as sbatch(1), INPUT ENVIRONMENT VARIABLES, has it. Variables that sbatch does not read are left out. Its errors are joined.
+func Parse(script string, variables map[string]string) (rest.Submission, error) {
 	s := rest.Submission{Script: script}
 	switch {
 	case strings.TrimSpace(script) == "":
@@ -50,6 +51,7 @@ func Parse(script string) (rest.Submission, error) {
 			errs = append(errs, fmt.Errorf("line %d: %w", number, err))
 		}
 	}
+	errs = append(errs, readVariables(&s, variables)...)
 	return s, errors.Join(append(errs, exclude(s)...)...)
 }
 

@@ -50,7 +50,7 @@ func TestWhatTheLinesOfAScriptSay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.want.Script = "#!/bin/bash\n" + test.lines + "\n"
-			got, err := Parse(test.want.Script)
+			got, err := Parse(test.want.Script, nil)
 			if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
 				t.Errorf("%v, (-want +got):\n%s", err, diff)
 			}
@@ -81,7 +81,7 @@ func TestWhatIsRefusedIsNamed(t *testing.T) {
 		"two mistakes, which are both told": {"#!/bin/bash\n#SBATCH --mem=x\n#SBATCH --nodes=0\n", "line 2: --mem: \"x\" is no amount of memory such as 500M\nline 3: --nodes: \"0\" is no number from 1 to 65535"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := Parse(test.script); err == nil || err.Error() != test.want {
+			if _, err := Parse(test.script, nil); err == nil || err.Error() != test.want {
 				t.Errorf("got:  %v\nwant: %s", err, test.want)
 			}
 		})
@@ -126,7 +126,7 @@ func TestEveryOptionIsDocumentedAndSetInAllItsForms(t *testing.T) {
 		}
 		var first rest.Submission
 		for i, form := range forms {
-			got, err := Parse("#!/bin/bash\n#SBATCH " + form + "\n")
+			got, err := Parse("#!/bin/bash\n#SBATCH "+form+"\n", nil)
 			got.Script = ""
 			if i == 0 {
 				first = got
@@ -148,7 +148,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("#!/bin/bash\n#SBATCH -J 'a \"b' \\ c # d\n")
 	f.Add("#!/bin/bash\n#SBATCH -\xff --\n")
 	f.Fuzz(func(t *testing.T, script string) {
-		s, err := Parse(script)
+		s, err := Parse(script, nil)
 		if s.Script != script {
 			t.Fatalf("the script became %q", s.Script)
 		}
@@ -158,7 +158,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		again, err := Parse(script + "\n#SBATCH -J after\n")
+		again, err := Parse(script+"\n#SBATCH -J after\n", nil)
 		if command(script) && !strings.HasSuffix(script, "\r") && (err != nil || again.Name != s.Name) {
 			t.Fatalf("a line after a command counts: %v, %q", err, again.Name)
 		}

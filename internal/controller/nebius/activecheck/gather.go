@@ -17,6 +17,7 @@ import (
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/compose"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
@@ -61,7 +62,12 @@ func (r *reconciler) gather(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 	}
 	if activecheckplan.IsSlurmJob(check) {
 		f.Script, err = r.sbatch(ctx, check)
-		if f.problems, err = problem.FromError(err); err != nil {
+		sources, sourcesErr := r.sources(ctx, check)
+		f.Sources = sources
+		if f.problems, err = problem.FromError(errors.Join(err, sourcesErr)); err != nil {
+			return f, err
+		}
+		if f.GPUs, err = r.wantsGPUs(ctx, check, f.Cluster); err != nil {
 			return f, err
 		}
 		f.cache, f.runs, err = r.runs(ctx, check, f.Jobs)
@@ -156,6 +162,63 @@ func (r *reconciler) script(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 	ref := corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: job.ScriptRefName}, Key: activecheckplan.ScriptKey}
 	_, err := r.ConfigMapValue(ctx, check.Namespace, ref, "spec.k8sJobSpec.scriptRefName")
 	return err
+}
+
+// sources reads what variables of Slurm jobs refer to. What is missing and required is a problem that heals when it appears.
+func (r *reconciler) sources(ctx context.Context, check *nebiusv1alpha1.ActiveCheck) (map[activecheckplan.Source]string, error) {
+	out := map[activecheckplan.Source]string{}
+	var errs []error
+	for _, v := range activecheckplan.Variables(check) {
+		source, required, refers := activecheckplan.SourceOf(v)
+		if !refers {
+			continue
+		}
+		value, known, err := r.source(ctx, check.Namespace, source)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case known:
+			out[source] = value
+		case required:
+			errs = append(errs, problem.Waitingf(activecheckplan.EnvironmentPath, slinkyv1beta1.ReasonKeyMissing,
+				"variable %s: %s %s has no key %s, or does not exist", v.Name, source.Kind, source.Name, source.Key))
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// source reads a key of a Secret or ConfigMap; known is false if it is not there.
+func (r *reconciler) source(ctx context.Context, namespace string, source activecheckplan.Source) (value string, known bool, err error) {
+	key := client.ObjectKey{Namespace: namespace, Name: source.Name}
+	if source.Kind == "Secret" {
+		var secret *corev1.Secret
+		if secret, err = r.ReadSecret(ctx, key); err == nil {
+			var data []byte
+			data, known = secret.Data[source.Key]
+			value = string(data)
+		}
+	} else {
+		configMap := &corev1.ConfigMap{}
+		if err = r.Live.Get(ctx, key, configMap); err == nil {
+			value, known = configMap.Data[source.Key]
+		}
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return "", false, fmt.Errorf("reading %s %s: %w", source.Kind, key, err)
+	}
+	return value, known, nil
+}
+
+// wantsGPUs reports whether workers of a check's cluster are meant to have GPUs.
+func (r *reconciler) wantsGPUs(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, cluster *nebiusv1.SlurmCluster) (bool, error) {
+	if cluster == nil {
+		return false, nil
+	}
+	var list nebiusv1alpha1.NodeSetList
+	if err := r.Client.List(ctx, &list, client.InNamespace(check.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("listing the NodeSets of namespace %s: %w", check.Namespace, err)
+	}
+	return compose.WantsGPUs(cluster, list.Items), nil
 }
 
 // sbatch reads the batch script of a check of Slurm jobs, if its spec refers to one.

@@ -34,11 +34,11 @@ import (
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=activechecks,verbs=list;watch
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=activechecks/status,verbs=patch
 // +kubebuilder:rbac:groups=slurm.nebius.ai,resources=activechecks/finalizers,verbs=update
-// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=slurmclusters,verbs=list;watch
+// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=slurmclusters;nodesets,verbs=list;watch
 // +kubebuilder:rbac:groups=batch,resources=cronjobs,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=batch,resources=jobs/status,verbs=patch
-// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;patch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=podtemplates,verbs=get;list;watch
@@ -66,6 +66,11 @@ func references(c *nebiusv1alpha1.ActiveCheck) (out []string) {
 	}
 	if job := c.Spec.SlurmJobSpec; job != nil && job.SbatchScriptRefName != "" {
 		out = append(out, reference.To("ConfigMap", job.SbatchScriptRefName))
+	}
+	for _, v := range activecheckplan.Variables(c) {
+		if source, _, refers := activecheckplan.SourceOf(v); refers {
+			out = append(out, reference.To(source.Kind, source.Name))
+		}
 	}
 	return out
 }

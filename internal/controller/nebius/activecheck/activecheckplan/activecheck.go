@@ -31,6 +31,10 @@ type Input struct {
 	Template *corev1.PodTemplate
 	// Script is the batch script of spec.slurmJobSpec.sbatchScriptRefName; empty while it is not known.
 	Script string
+	// Sources are the values that variables of Slurm jobs refer to.
+	Sources map[Source]string
+	// GPUs is true if workers of the cluster are meant to have GPUs.
+	GPUs bool
 	// CronJob is the CronJob of the check; nil while there is none.
 	CronJob *batchv1.CronJob
 	// Jobs are the Jobs of the check: those that its CronJob owns, and the run after creation.

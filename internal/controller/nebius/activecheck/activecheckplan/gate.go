@@ -54,7 +54,7 @@ func gate(in Input) Gate {
 }
 
 // waitsFor returns why a check holds up another one that depends on it; empty if it does not. One that has no run after creation is
-// not waited for.
+// not waited for, and one of Slurm jobs that had nothing to check has done its part.
 func waitsFor(check *nebiusv1alpha1.ActiveCheck) string {
 	switch {
 	case check == nil:
@@ -62,7 +62,8 @@ func waitsFor(check *nebiusv1alpha1.ActiveCheck) string {
 	case check.Spec.RunAfterCreation != nil && !*check.Spec.RunAfterCreation:
 		return ""
 	}
-	if last := Last(check); last != string(nebiusv1alpha1.K8sJobComplete) {
+	last := Last(check)
+	if skipped := last == string(nebiusv1alpha1.SlurmRunSkipped) && IsSlurmJob(check); last != string(nebiusv1alpha1.K8sJobComplete) && !skipped {
 		return fmt.Sprintf("has not completed, its last run is %q", last)
 	}
 	return ""
@@ -71,7 +72,7 @@ func waitsFor(check *nebiusv1alpha1.ActiveCheck) string {
 // Last returns how the last run of a check went, in the words of its status; None before the first.
 func Last(check *nebiusv1alpha1.ActiveCheck) string {
 	slurm, job := check.Status.SlurmJobsStatus, check.Status.K8sJobsStatus
-	switch isSlurm := check.Spec.CheckType == nebiusv1alpha1.CheckTypeSlurmJob; {
+	switch isSlurm := IsSlurmJob(check); {
 	case isSlurm && slurm != nil:
 		return string(slurm.LastRunStatus)
 	case !isSlurm && job != nil:

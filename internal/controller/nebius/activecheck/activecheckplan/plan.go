@@ -57,6 +57,9 @@ type Conclusion struct {
 	Left []string
 }
 
+// noGPUs is why a run is skipped in a cluster that has none.
+const noGPUs = "the job asks for GPUs, and no worker of the cluster has any"
+
 // notSubmitted is the message of a run that could not be submitted in time.
 const notSubmitted = "spec.activeDeadlineSeconds had passed"
 
@@ -69,6 +72,10 @@ func PlanRun(in Input, mistakes bool, f RunInput) RunPlan {
 		run, problems := RunOf(in, f.Job)
 		if mistakes || len(problems) > 0 || strings.TrimSpace(script(in)) == "" {
 			plan.Step = StepWait
+			return plan
+		}
+		if needsGPUs(run.Given) && !in.GPUs && len(f.There) == 0 && !slices.ContainsFunc(f.Nodes, hasGPUs) {
+			plan.Record.Submitted, plan.Record.Skipped = true, noGPUs
 			return plan
 		}
 		plan.Record.Refused = f.Refused

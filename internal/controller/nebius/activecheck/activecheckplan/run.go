@@ -26,6 +26,9 @@ const (
 	AnnotationEnded = "coxswain.dev/ended-slurm-jobs"
 	// AnnotationRefused is Slurm's errors for jobs that it refused; absent for none.
 	AnnotationRefused = "coxswain.dev/refused-slurm-jobs"
+	// AnnotationSkipped is why there was nothing to check; absent where there was:
+	// docs/contributors/predecessors/soperator-checks.md#slurm-jobs-of-checks.
+	AnnotationSkipped = "slurm-skipped-reason"
 )
 
 // End is how a Slurm job ended.
@@ -51,11 +54,13 @@ type Record struct {
 	Ended map[string]End
 	// Refused is Slurm's errors for jobs that it refused; empty for none.
 	Refused string
+	// Skipped is why there was nothing to check; empty where there was.
+	Skipped string
 }
 
 // ReadRecord reads the annotations of a Job. What is not of their form is left out, as if the operator had not written it yet.
 func ReadRecord(annotations map[string]string) Record {
-	out := Record{Ended: map[string]End{}, Refused: annotations[AnnotationRefused]}
+	out := Record{Ended: map[string]End{}, Refused: annotations[AnnotationRefused], Skipped: annotations[AnnotationSkipped]}
 	var text string
 	text, out.Submitted = annotations[AnnotationSlurmJobs]
 	for id := range strings.SplitSeq(text, ",") {
@@ -94,6 +99,9 @@ func (r Record) Annotations() map[string]string {
 	}
 	if r.Refused != "" {
 		out[AnnotationRefused] = r.Refused
+	}
+	if r.Skipped != "" {
+		out[AnnotationSkipped] = r.Skipped
 	}
 	return out
 }

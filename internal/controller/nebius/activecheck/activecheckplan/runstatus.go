@@ -33,7 +33,8 @@ const (
 //	a job has failed                               Failed
 //	a job has ended in another way, or is refused  Error
 //	a job was cancelled                            Cancelled
-//	there is no job                                Skipped: no worker is healthy
+//	there was nothing to check                     Skipped
+//	there is no job                                Error: no worker is healthy
 //	otherwise                                      Complete
 func result(r Record) nebiusv1alpha1.SlurmRunStatus {
 	if !r.Submitted || len(r.Open()) > 0 {
@@ -50,8 +51,10 @@ func result(r Record) nebiusv1alpha1.SlurmRunStatus {
 		return nebiusv1alpha1.SlurmRunError
 	case ended[nebiusv1alpha1.SlurmRunCancelled]:
 		return nebiusv1alpha1.SlurmRunCancelled
-	case len(r.IDs) == 0:
+	case len(r.IDs) == 0 && r.Skipped != "":
 		return nebiusv1alpha1.SlurmRunSkipped
+	case len(r.IDs) == 0:
+		return nebiusv1alpha1.SlurmRunError
 	}
 	return nebiusv1alpha1.SlurmRunComplete
 }
@@ -96,6 +99,9 @@ func RunStatus(job *batchv1.Job, r Record, now time.Time) batchv1.JobStatus {
 	case nebiusv1alpha1.SlurmRunComplete:
 		out.Succeeded, out.CompletionTime = 1, &at
 		conclude(batchv1.JobSuccessCriteriaMet, batchv1.JobComplete, "SlurmJobsCompleted", summary(r))
+	case nebiusv1alpha1.SlurmRunSkipped:
+		out.Succeeded, out.CompletionTime = 1, &at
+		conclude(batchv1.JobSuccessCriteriaMet, batchv1.JobComplete, "SlurmJobsSkipped", summary(r))
 	default:
 		out.Failed = 1
 		conclude(batchv1.JobFailureTarget, batchv1.JobFailed, "SlurmJobs"+string(how), summary(r))
@@ -124,10 +130,13 @@ func summary(r Record) string {
 		}
 	}
 	slices.Sort(parts)
-	if r.Refused != "" {
+	switch {
+	case r.Refused != "":
 		parts = append(parts, "not submitted: "+r.Refused)
-	} else if len(r.IDs) == 0 {
-		parts = append(parts, "no worker is healthy, so that no Slurm job was submitted")
+	case r.Skipped != "":
+		parts = append(parts, "nothing to check: "+r.Skipped)
+	case len(r.IDs) == 0:
+		parts = append(parts, "no worker that could run the job is healthy, so that none was submitted")
 	}
 	return cut(strings.Join(parts, "; "))
 }

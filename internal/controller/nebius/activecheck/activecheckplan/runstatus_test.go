@@ -22,8 +22,8 @@ func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 func TestHowARunWent(t *testing.T) {
 	for name, test := range map[string]struct {
 		// ids and ended are the annotations; "-" is that the first is absent.
-		ids, ended, refused string
-		want                nebiusv1alpha1.SlurmRunStatus
+		ids, ended, refused, skipped string
+		want                         nebiusv1alpha1.SlurmRunStatus
 		// job is the end of the Kubernetes Job, with its message; empty while there is none.
 		job    string
 		active int32
@@ -41,7 +41,8 @@ func TestHowARunWent(t *testing.T) {
 		"a job is cancelled":                             {ids: "17", ended: "17=CANCELLED", want: "Cancelled", job: "Failed SlurmJobsCancelled: Slurm job 17 is CANCELLED"},
 		"a job is refused":                               {ids: "", refused: "no such partition", want: "Error", job: "Failed SlurmJobsError: not submitted: no such partition"},
 		"a job is refused, and another one is not":       {ids: "17", ended: "17=COMPLETED", refused: "for node b: busy", want: "Error", job: "Failed SlurmJobsError: Slurm job 17 is COMPLETED; not submitted: for node b: busy"},
-		"no worker is healthy":                           {ids: "", want: "Skipped", job: "Failed SlurmJobsSkipped: no worker is healthy, so that no Slurm job was submitted"},
+		"no worker is healthy":                           {ids: "", want: "Error", job: "Failed SlurmJobsError: no worker that could run the job is healthy, so that none was submitted"},
+		"there was nothing to check":                     {ids: "", skipped: "no GPUs", want: "Skipped", job: "Complete SlurmJobsSkipped: nothing to check: no GPUs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := aRun(t, "")
@@ -51,6 +52,9 @@ func TestHowARunWent(t *testing.T) {
 			}
 			if test.refused != "" {
 				job.Annotations[AnnotationRefused] = test.refused
+			}
+			if test.skipped != "" {
+				job.Annotations[AnnotationSkipped] = test.skipped
 			}
 			r := ReadRecord(job.Annotations)
 			if got := result(r); got != test.want {
@@ -98,7 +102,7 @@ func TestTheStatusIsAboutTheLastRun(t *testing.T) {
 		"nothing has changed":                                   {before: before, jobs: []batchv1.Job{run("a", at, "9,10", "")}, want: "9 disk InProgress"},
 		"a job has failed":                                      {before: before, jobs: []batchv1.Job{run("a", at, "9,10", "10=FAILED/NonZeroExitCode")}, want: "9 disk InProgress fail 10 NonZeroExitCode", changed: true},
 		"all ends are told":                                     {before: before, jobs: []batchv1.Job{run("a", at, "9,10,11,12", "9=CANCELLED 10=FAILED 11=NODE_FAIL/None 12=COMPLETED")}, want: "9 disk Failed fail 10 FAILED error 11 NODE_FAIL cancelled 9", changed: true, event: "Job a is Failed: Slurm job 10 is FAILED; Slurm job 11 is NODE_FAIL; Slurm job 12 is COMPLETED; Slurm job 9 is CANCELLED"},
-		"nothing was submitted for a run":                       {jobs: []batchv1.Job{run("a", at, "", "")}, want: "No slurm job a Skipped", changed: true},
+		"nothing was submitted for a run":                       {jobs: []batchv1.Job{run("a", at, "", "")}, want: "No slurm job a Error", changed: true, event: "Job a is Error: no worker that could run the job is healthy, so that none was submitted"},
 		"a later run takes the place of the one before":         {before: before, jobs: []batchv1.Job{run("a", at, "9", ""), run("b", later, "20", "")}, want: "20 disk InProgress", changed: true},
 		"an earlier run does not take the place of a later one": {before: before, jobs: []batchv1.Job{run("a", at, "9", ""), run("b", earlier, "5", "5=FAILED")}, want: "9 disk InProgress"},
 		"the Job of a run was deleted while it ran":             {before: before, jobs: []batchv1.Job{run("b", earlier, "5", "5=FAILED")}, want: "9 disk Error", changed: true, event: "the Job of the last run was deleted while its Slurm jobs ran"},

@@ -10,11 +10,12 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
-// scripted returns the script of a check, and what it asks for by its #SBATCH lines. A line that cannot be carried over is a mistake.
+// scripted returns the script of a check, and what it asks for by its #SBATCH lines and by variables such as SBATCH_TIMELIMIT. What cannot
+// be carried over is a mistake.
 // Unless the script sets --requeue or --no-requeue, a job fails with its node: a job that waits for the node's return would hold up all
 // later runs.
-func scripted(in Input) (rest.Submission, problem.List) {
-	out, err := batch.Parse(script(in))
+func scripted(in Input, variables map[string]string) (rest.Submission, problem.List) {
+	out, err := batch.Parse(script(in), variables)
 	if err != nil {
 		path := ScriptPath
 		if slurmSpec(in.Check).SbatchScriptRefName != "" {

@@ -4,8 +4,8 @@
 package activecheckplan
 
 import (
-	"fmt"
 	"hash/fnv"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/coxswain-hpc/coxswain/api/embedded"
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
@@ -33,8 +32,9 @@ const SbatchKey = "sbatch.sh"
 const annotationCheckType = "coxswain.dev/check-type"
 
 const (
-	slurmPath    = "spec.slurmJobSpec"
-	slurmEnvPath = slurmPath + ".jobContainer.env"
+	slurmPath = "spec.slurmJobSpec"
+	// EnvironmentPath is the field with the variables of Slurm jobs.
+	EnvironmentPath = slurmPath + ".jobContainer.env"
 	// ScriptPath is the field with the script of a check, if spec.slurmJobSpec.sbatchScriptRefName does not name it.
 	ScriptPath = slurmPath + ".sbatchScript"
 	// ScriptRefPath is the field that names the ConfigMap with the script.
@@ -79,8 +79,10 @@ func (o *Output) slurmTemplate(in Input) corev1.PodTemplateSpec {
 			"must be given, or sbatchScriptRefName"))
 	}
 	o.Ignore(spec.SbatchScriptRefName != "" && spec.SbatchScript != "", ScriptPath)
+	env := o.environment(check)
 	if strings.TrimSpace(script(in)) != "" {
-		_, problems := scripted(in)
+		variables, _ := in.variables(env, metav1.ObjectMeta{Namespace: check.Namespace, Name: check.Name})
+		_, problems := scripted(in, variables)
 		o.Problems = append(o.Problems, problems...)
 	}
 	for _, state := range []string{"FAILED", "COMPLETED"} {
@@ -91,21 +93,9 @@ func (o *Output) slurmTemplate(in Input) corev1.PodTemplateSpec {
 		ObjectMeta: metav1.ObjectMeta{Labels: identity(check).Labels(), Annotations: annotations(check)},
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false),
-			Containers: []corev1.Container{{Name: name(check), Image: noImage, Env: o.environment(check)}},
+			Containers: []corev1.Container{{Name: name(check), Image: noImage, Env: env}},
 		},
 	}
-}
-
-// environment returns the variables of a check's Slurm jobs. Only plain values can go to Slurm.
-func (o *Output) environment(check *nebiusv1alpha1.ActiveCheck) []corev1.EnvVar {
-	out := []corev1.EnvVar{{Name: variableCheck, Value: name(check)}}
-	for i, v := range list(o, slurmSpec(check).JobContainer.Env, slurmEnvPath, (*embedded.EnvVar).Decode) {
-		o.Ignore(v.ValueFrom != nil, fmt.Sprintf("%s[%d].valueFrom", slurmEnvPath, i))
-		if v.ValueFrom == nil && v.Name != variableCheck {
-			out = append(out, v)
-		}
-	}
-	return out
 }
 
 // ignoreKubernetes lists the fields for pods in a check of Slurm jobs, for which no pod is made, and those that no part of the operator
@@ -207,30 +197,30 @@ func partitions(cluster *nebiusv1.SlurmCluster) (hidden, background string) {
 // RunOf returns the run that a Kubernetes Job of a check stands for. The variables are those of the Job's own pod template.
 func RunOf(in Input, job *batchv1.Job) (Run, problem.List) {
 	spec := slurmSpec(in.Check)
-	submission, problems := scripted(in)
 	hidden, background := partitions(in.Cluster)
 	run := Run{
-		Check: name(in.Check), Given: submission, Marker: marker(job), Hidden: hidden, Background: background,
+		Check: name(in.Check), Marker: marker(job), Hidden: hidden, Background: background,
 		EachWorker: spec.EachWorkerJobs, Array: spec.EachWorkerJobArray, Max: int(min(spec.MaxNumberOfJobs, 1<<20)), //nolint:staticcheck // deprecated, and in effect
 	}
+	var env []corev1.EnvVar
+	for i := range job.Spec.Template.Spec.Containers {
+		if c := &job.Spec.Template.Spec.Containers[i]; c.Name == run.Check {
+			env = c.Env
+		}
+	}
+	given, problems := in.variables(env, job.ObjectMeta)
 	variables := map[string]string{
 		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": jobDirectory, "USER": user, "LOGNAME": user, "SHELL": "/bin/bash",
 	}
-	for i := range job.Spec.Template.Spec.Containers {
-		if c := &job.Spec.Template.Spec.Containers[i]; c.Name == run.Check {
-			for _, v := range c.Env {
-				if v.ValueFrom == nil {
-					variables[v.Name] = v.Value
-				}
-			}
-		}
-	}
+	maps.Copy(variables, given)
 	run.Reservation = variables[variableReservation]
 	for key, value := range variables {
 		run.Environment = append(run.Environment, key+"="+value)
 	}
 	slices.Sort(run.Environment)
-	return run, problems
+	submission, mistakes := scripted(in, given)
+	run.Given = submission
+	return run, append(problems, mistakes...)
 }
 
 // deadline returns how long the submission of a run may take.

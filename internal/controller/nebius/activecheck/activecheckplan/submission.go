@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
@@ -49,12 +50,13 @@ type Run struct {
 //	array              the same in partition background: the tasks of an array may meet on one node
 //	otherwise          one, in partition hidden
 //
-// Name, directory and output are the operator's, whatever the script sets, as on the command line of sbatch. The comment is that
+// Name, directory and output, which has the errors as well, are the operator's, whatever the script sets, as on the command line of sbatch.
+// A job that asks for GPUs goes to nodes that have some. The comment is that
 // of the script after the marker: "skip_checks" there keeps passive checks from the job.
 func Submissions(run Run, nodes []rest.Node, chance *rand.Rand) []rest.Submission {
 	one := run.Given
 	one.Name, one.Environment, one.Directory, one.Output = run.Check, run.Environment, jobDirectory, jobOutput
-	one.Comment = commentOf(run.Marker, "", run.Given.Comment)
+	one.Comment, one.Error = commentOf(run.Marker, "", run.Given.Comment), ""
 	one.Partition = cmp.Or(run.Hidden, one.Partition)
 	switch {
 	case run.Reservation != "":
@@ -66,7 +68,7 @@ func Submissions(run Run, nodes []rest.Node, chance *rand.Rand) []rest.Submissio
 		one.Partition = cmp.Or(run.Background, one.Partition)
 	}
 	var out []rest.Submission
-	for _, name := range chosen(nodes, run.Max, chance) {
+	for _, name := range chosen(nodes, needsGPUs(run.Given), run.Max, chance) {
 		job := one
 		job.Nodes, job.Comment = []string{name}, commentOf(run.Marker, name, run.Given.Comment)
 		out = append(out, job)
@@ -74,11 +76,23 @@ func Submissions(run Run, nodes []rest.Node, chance *rand.Rand) []rest.Submissio
 	return out
 }
 
-// chosen returns the names of healthy nodes, at most limit of them if it is not 0, in order.
-func chosen(nodes []rest.Node, limit int, chance *rand.Rand) []string {
+// needsGPUs reports whether a job asks for GPUs.
+func needsGPUs(job rest.Submission) bool {
+	return job.GPUsPerNode != "" || slices.ContainsFunc(job.Gres, isGPU)
+}
+
+// hasGPUs reports whether a node has GPUs.
+func hasGPUs(n rest.Node) bool {
+	return slices.ContainsFunc(strings.Split(n.Gres, ","), isGPU)
+}
+
+func isGPU(gres string) bool { return gres == "gpu" || strings.HasPrefix(gres, "gpu:") }
+
+// chosen returns the names of healthy nodes, if gpus is true of those with GPUs, at most limit of them if it is not 0, in order.
+func chosen(nodes []rest.Node, gpus bool, limit int, chance *rand.Rand) []string {
 	var names []string
 	for i := range nodes {
-		if healthy(node.Parse(nodes[i].State)) {
+		if healthy(node.Parse(nodes[i].State)) && (!gpus || hasGPUs(nodes[i])) {
 			names = append(names, nodes[i].Name)
 		}
 	}

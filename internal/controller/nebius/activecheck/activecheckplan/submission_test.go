@@ -107,7 +107,7 @@ func TestALimitChoosesAmongHealthyNodesByChance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit, seed := rapid.IntRange(1, 5).Draw(t, "limit"), rapid.Uint64().Draw(t, "seed")
 		nodes := nodesOf("a:IDLE", "b:IDLE", "c:DOWN", "d:IDLE", "e:MIXED")
-		names := chosen(nodes, limit, rand.New(rand.NewPCG(seed, 0)))
+		names := chosen(nodes, false, limit, rand.New(rand.NewPCG(seed, 0)))
 		if len(names) != min(limit, 4) || !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) != len(names) || slices.Contains(names, "c") {
 			t.Fatalf("chosen are %v", names)
 		}
