@@ -32,7 +32,7 @@ func goesOnToWorkers(t *testing.T, _ *slurmCluster, alice *user) {
 	alice.isRefused(t, "ssh worker-1")
 
 	// Workers know an account of the jail from another file than one of the users list.
-	alice.runs(t, "sudo createuser --uid 2346 erin")
+	alice.runs(t, "sudo createuser --uid 2346 --without-external-ssh erin")
 	alice.isRefused(t, "sudo -iu erin ssh worker-0")
 	eventually(t, soon, "erin, who has a job on worker-0, to be let in there", func(ctx context.Context) error {
 		out, err := alice.Run(ctx, "sudo -iu erin salloc --quiet --nodelist=worker-0 ssh worker-0 id -un </dev/null")
