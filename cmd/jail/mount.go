@@ -24,6 +24,7 @@ const pluginDirs = "/usr/lib/*/slurm*"
 type mountOptions struct {
 	root, upper, runDir, slurm string
 	binds                      []string
+	rootKey                    bool
 }
 
 func runMount(_ context.Context, args []string, output io.Writer) error {
@@ -33,6 +34,7 @@ func runMount(_ context.Context, args []string, output io.Writer) error {
 		f.StringVar(&o.upper, "upper", "/mnt/jail.upper", "`directory` below which the mounts for the jail are")
 		f.StringVar(&o.runDir, "run", "/run/jail", "`directory` of the pod that becomes /run")
 		f.StringVar(&o.slurm, "slurm", "/usr/local/lib/coxswain/slurm", "`directory` with Slurm's programs for the jail; they are left out if it does not exist")
+		f.BoolVar(&o.rootKey, "root-key", false, "make a key pair with which root of the jail goes on to workers, unless there is one")
 		f.Func("bind", "`path` of the pod that appears at the same place; may be given several times", func(path string) error {
 			if !filepath.IsAbs(path) {
 				return errors.New("must be absolute")
@@ -47,7 +49,8 @@ func runMount(_ context.Context, args []string, output io.Writer) error {
 	return mount(o, output)
 }
 
-// mount assembles the view of the jail. Without directories for outputs logins and jobs work, though some scripts do not.
+// mount assembles the view of the jail. Without directories for outputs and a key pair of root logins and jobs work, though some scripts do
+// not.
 func mount(o mountOptions, output io.Writer) error {
 	in := view.Input{Upper: o.upper, Run: o.runDir, Binds: o.binds}
 	mountinfo, err := os.ReadFile("/proc/self/mountinfo")
@@ -82,6 +85,11 @@ func mount(o mountOptions, output io.Writer) error {
 	}
 	if err := view.MakeOutputDirs(root); err != nil {
 		_, _ = fmt.Fprintln(output, err)
+	}
+	if o.rootKey {
+		if err := view.MakeRootKey(root); err != nil {
+			_, _ = fmt.Fprintln(output, err)
+		}
 	}
 	return nil
 }

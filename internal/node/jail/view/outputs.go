@@ -17,7 +17,7 @@ import (
 func outputDirs() []string {
 	const outputs = "/opt/soperator-outputs"
 	return []string{
-		"/opt", outputs, outputs + "/local", outputs + "/local/nccl_logs", outputs + "/local/slurm_jobs", outputs + "/local/slurm_scripts",
+		outputs, outputs + "/local", outputs + "/local/nccl_logs", outputs + "/local/slurm_jobs", outputs + "/local/slurm_scripts",
 		outputs + "/local/task_prolog", outputs + "/local/health_checker_cmd_stdout", outputs + "/shared", outputs + "/shared/nccl_profiles",
 		outputs + "/shared/acceptance",
 	}
@@ -28,14 +28,14 @@ func outputDirs() []string {
 func MakeOutputDirs(root *jail.Root) error {
 	strict := root.WithoutLinks()
 	var errs []error
-	for i, dir := range outputDirs() {
+	if err := strict.Mkdir("/opt", 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("making a directory for outputs: %w", err)
+	}
+	for _, dir := range outputDirs() {
 		err := strict.Mkdir(dir, 0o755)
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			errs = append(errs, fmt.Errorf("making a directory for outputs: %w", err))
 			continue
-		}
-		if i == 0 {
-			continue // it is of the distribution
 		}
 		if err := strict.ChmodDirectory(dir, 0o777); err != nil {
 			errs = append(errs, err)
