@@ -44,7 +44,7 @@ type mutation struct {
 }
 
 func mutations() []mutation {
-	return slices.Concat(theirs(), ours(), records(), admitted(), retirements(), leaders(), pins(), files(), healths(), partitions(), refusals(), configurations(), accounts(), words(), drains(), required(), waits(), naming())
+	return slices.Concat(theirs(), ours(), records(), admitted(), retirements(), leaders(), pins(), files(), healths(), partitions(), refusals(), configurations(), accounts(), words(), drains(), required(), waits(), naming(), checks())
 }
 
 // theirs are bugs that other operators of this kind have had (reliability.md).
