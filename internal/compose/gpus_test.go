@@ -21,8 +21,6 @@ func TestWhichClustersWantGPUs(t *testing.T) {
 		"GPUs are enabled":                         {set: `{gpu: {enabled: true}}`, want: true},
 		"the line of the nodes has GPUs":           {set: `{nodeConfig: {static: "CPUs=4 Gres=gpu:h100:8"}}`, want: true},
 		"gres.conf has GPUs":                       {set: `{nodeConfig: {gresConfig: [AutoDetect=nvidia]}}`, want: true},
-		"a NodeSet of another cluster has GPUs":    {set: `{clusterName: other, gpu: {enabled: true}}`},
-		"the NodeSet names the cluster":            {set: `{clusterName: demo, gpu: {enabled: true}}`, want: true},
 		"workers of the first generation have any": {cluster: `{slurmNodes: {worker: {size: 1, slurmd: {resources: {nvidia.com/gpu: "8"}}}}}`, set: "{}", want: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -247,17 +247,16 @@ func gpus(list corev1.ResourceList) int64 {
 	return quantity.Value()
 }
 
-// WantsGPUs reports whether workers of a cluster are meant to have GPUs: by what their pods request, or by what Slurm is told of their nodes.
-// A NodeSet that names no cluster counts for each.
+// WantsGPUs reports whether workers of a cluster, its own and those of its NodeSets, are meant to have GPUs: by what their pods request, or by
+// what Slurm is told of their nodes.
 func WantsGPUs(cluster *nebiusv1.SlurmCluster, nodeSets []nebiusv1alpha1.NodeSet) bool {
 	if worker := cluster.Spec.SlurmNodes.Worker; worker != nil && gpus(worker.Slurmd.Resources) > 0 {
 		return true
 	}
 	return slices.ContainsFunc(nodeSets, func(n nebiusv1alpha1.NodeSet) bool {
-		spec, owner := &n.Spec, OwnerOf(&n, nil)
+		spec := &n.Spec
 		lines := strings.ToLower(strings.Join(append(slices.Clone(spec.NodeConfig.GresConfig), spec.NodeConfig.Static), " "))
-		return (owner == "" || owner == cluster.Name) &&
-			(spec.GPU.Enabled || gpus(spec.Slurmd.Resources) > 0 || strings.Contains(lines, "gpu") || strings.Contains(lines, "nvidia"))
+		return spec.GPU.Enabled || gpus(spec.Slurmd.Resources) > 0 || strings.Contains(lines, "gpu") || strings.Contains(lines, "nvidia")
 	})
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/activecheck/activecheckplan"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/problem"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
 
@@ -67,7 +68,7 @@ func (r *reconciler) gather(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 		if f.problems, err = problem.FromError(errors.Join(err, sourcesErr)); err != nil {
 			return f, err
 		}
-		if f.GPUs, err = r.wantsGPUs(ctx, check, f.Cluster); err != nil {
+		if f.GPUs, err = r.wantsGPUs(ctx, f.Cluster); err != nil {
 			return f, err
 		}
 		f.cache, f.runs, err = r.runs(ctx, check, f.Jobs)
@@ -209,16 +210,16 @@ func (r *reconciler) source(ctx context.Context, namespace string, source active
 	return value, known, nil
 }
 
-// wantsGPUs reports whether workers of a check's cluster are meant to have GPUs.
-func (r *reconciler) wantsGPUs(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, cluster *nebiusv1.SlurmCluster) (bool, error) {
+// wantsGPUs reports whether workers of a cluster are meant to have GPUs.
+func (r *reconciler) wantsGPUs(ctx context.Context, cluster *nebiusv1.SlurmCluster) (bool, error) {
 	if cluster == nil {
 		return false, nil
 	}
-	var list nebiusv1alpha1.NodeSetList
-	if err := r.Client.List(ctx, &list, client.InNamespace(check.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("listing the NodeSets of namespace %s: %w", check.Namespace, err)
+	nodeSets, err := reference.NodeSetsOf(ctx, r.Client, cluster)
+	if err != nil {
+		return false, err
 	}
-	return compose.WantsGPUs(cluster, list.Items), nil
+	return compose.WantsGPUs(cluster, nodeSets), nil
 }
 
 // sbatch reads the batch script of a check of Slurm jobs, if its spec refers to one.
