@@ -202,6 +202,9 @@ func Cluster(in Input) Output {
 		c.sConfigRights(parts.Controller.AuthJwtRef().Name)
 		c.out.Add(parts.SConfigController)
 	}
+	if hasSConfigController(c.spec) && c.jailVolume() != nil {
+		c.out.Add(c.jailedFiles(files))
+	}
 	parts.Exporter = c.exporter()
 	c.services()
 

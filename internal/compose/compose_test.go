@@ -123,6 +123,8 @@ func kindOf(t testing.TB, object render.Object) (apiVersion, kind string) {
 		return "batch/v1", "Job"
 	case *appsv1.Deployment:
 		return "apps/v1", "Deployment"
+	case *nebiusv1alpha1.JailedConfig:
+		return "slurm.nebius.ai/v1alpha1", "JailedConfig"
 	case *slinkyv1beta1.Controller:
 		kind = "Controller"
 	case *slinkyv1beta1.Accounting:
@@ -162,7 +164,11 @@ func (d definitions) expectValid(t *testing.T, objects []render.Object) {
 	t.Helper()
 	for _, object := range objects {
 		fields := plainObject(t, object)
-		if crd := d.slinky[fields["kind"].(string)]; crd != nil {
+		kinds := d.slinky
+		if fields["apiVersion"] == "slurm.nebius.ai/v1alpha1" {
+			kinds = d.nebius
+		}
+		if crd := kinds[fields["kind"].(string)]; crd != nil {
 			if errs := crd.Create(t.Context(), fields); len(errs) > 0 {
 				t.Errorf("the API server refuses %s %s: %v", fields["kind"], object.GetName(), errs.ToAggregate())
 			}

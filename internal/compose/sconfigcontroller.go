@@ -6,6 +6,8 @@ package compose
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
+	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	"github.com/coxswain-hpc/coxswain/internal/render/pod"
@@ -77,6 +80,19 @@ func (c *composer) sConfigController() *appsv1.Deployment {
 	}
 	if c.out.Jail.Awaited {
 		return nil // its mistakes are reported all the same
+	}
+	return out
+}
+
+// jailedFiles composes what has the files beside slurm.conf written into the jail, where checks and users of Soperator look for them. Slurm's
+// commands in the jail read others, which slurmctld sends. It is in no group with JailedConfigs of users, whose mistakes would hold it up.
+func (c *composer) jailedFiles(files *corev1.ConfigMap) *nebiusv1alpha1.JailedConfig {
+	out := &nebiusv1alpha1.JailedConfig{
+		ObjectMeta: c.meta(files.Name, sConfigComponent),
+		Spec:       nebiusv1alpha1.JailedConfigSpec{ConfigMap: nebiusv1alpha1.ConfigMapReference{Name: files.Name}},
+	}
+	for _, name := range slices.Sorted(maps.Keys(files.Data)) {
+		out.Spec.Items = append(out.Spec.Items, nebiusv1alpha1.JailedConfigItem{Key: name, Path: "/etc/slurm/" + name})
 	}
 	return out
 }

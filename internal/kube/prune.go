@@ -43,9 +43,10 @@ func Prunable() []client.Object {
 	}
 }
 
-// isPrunable reports whether kind is in Prunable, or is a component that a SlurmCluster composes.
+// isPrunable reports whether kind is in Prunable, or one that a SlurmCluster composes: a component, or files for its jail.
 func (a *Applier) isPrunable(kind schema.GroupKind) bool {
-	return kind.Group == "slinky.slurm.net" || slices.ContainsFunc(Prunable(), func(obj client.Object) bool {
+	files := schema.GroupKind{Group: "slurm.nebius.ai", Kind: "JailedConfig"}
+	return kind.Group == "slinky.slurm.net" || kind == files || slices.ContainsFunc(Prunable(), func(obj client.Object) bool {
 		gvk, err := apiutil.GVKForObject(obj, a.scheme)
 		return err == nil && gvk.GroupKind() == kind
 	})

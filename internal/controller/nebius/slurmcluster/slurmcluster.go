@@ -42,6 +42,7 @@ import (
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=controllers,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=loginsets;restapis,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=slinky.slurm.net,resources=accountings;nodesets;tokens,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=jailedconfigs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps;services,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
@@ -58,7 +59,7 @@ import (
 func Prunes() []client.Object {
 	return []client.Object{
 		&slinkyv1beta1.Accounting{}, &slinkyv1beta1.NodeSet{}, &slinkyv1beta1.Token{},
-		&corev1.ConfigMap{}, &corev1.Service{},
+		&corev1.ConfigMap{}, &corev1.Service{}, &nebiusv1alpha1.JailedConfig{},
 		&batchv1.Job{}, &appsv1.Deployment{}, &rbacv1.RoleBinding{}, &rbacv1.Role{}, &corev1.ServiceAccount{},
 	}
 }
@@ -206,7 +207,7 @@ func Setup(_ context.Context, mgr ctrl.Manager, base reconcile.Base, definitions
 	err := r.kind().Setup(mgr, reconcile.Watches{
 		Owns: []client.Object{
 			&slinkyv1beta1.Controller{}, &slinkyv1beta1.Accounting{}, &slinkyv1beta1.RestApi{}, &slinkyv1beta1.LoginSet{}, &slinkyv1beta1.NodeSet{}, &slinkyv1beta1.Token{},
-			&corev1.ConfigMap{}, &corev1.Service{},
+			&corev1.ConfigMap{}, &corev1.Service{}, &nebiusv1alpha1.JailedConfig{},
 			&batchv1.Job{}, &appsv1.Deployment{}, &rbacv1.RoleBinding{}, &rbacv1.Role{}, &corev1.ServiceAccount{},
 		},
 		Other: func(b *builder.Builder) {
