@@ -31,7 +31,7 @@ func (c *composer) services() {
 			slinkyv1beta1.NameSlurmrestd, parts.RestAPI.ServicePort(), intstr.FromString(slinkyv1beta1.NameSlurmrestd))
 	}
 	if c.spec.SlurmNodes.Login.Size > 0 {
-		c.loginServices(login.Labels(parts.LoginSet).Selector())
+		c.loginService(login.Labels(parts.LoginSet).Selector())
 	}
 	if len(parts.NodeSets) == 0 {
 		return
@@ -66,9 +66,9 @@ func (c *composer) headless(name, component string, port int32, selector map[str
 	service.Spec.PublishNotReadyAddresses = true
 }
 
-// loginServices are the Service that users ssh to, and the headless one of the login pods. Only the first may be open to the
-// outside.
-func (c *composer) loginServices(selector map[string]string) {
+// loginService adds the Service that users ssh to, which may be open to the outside. The LoginSet has the headless one, by which each login
+// pod has a host name.
+func (c *composer) loginService(selector map[string]string) {
 	login := &c.spec.SlurmNodes.Login
 	port := slinkyv1beta1.SSHPort
 	if login.SSHD.Port > 0 {
@@ -88,5 +88,4 @@ func (c *composer) loginServices(selector map[string]string) {
 		service.Spec.Ports[0].NodePort = login.SSHDServiceNodePort
 	case corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName, "":
 	}
-	c.service(c.cluster.LoginHeadlessServiceName(), "login", selector, "ssh", port, target).Spec.ClusterIP = corev1.ClusterIPNone
 }

@@ -108,12 +108,12 @@ func TestTheHostKeysAreThoseOfTheClusterAlone(t *testing.T) {
 	}
 	for host, want := range map[string]bool{
 		"worker-0": true, "gpu-17": true, "login-0": true,
-		"worker-0.slurm-workers-demo.slurm":                       true,
-		"worker-0.slurm-workers-demo.slurm.svc.cluster.local":     true,
-		"demo-login-0.demo-login-pods.slurm.svc.example.internal": true,
-		"worker-0.slurm-workers-other.slurm.svc":                  false,
-		"worker-0.slurm-workers-demo.other.svc":                   false,
-		"worker-0.slurm-workers-demo.slurm.example.com":           false,
+		"worker-0.slurm-workers-demo.slurm":                               true,
+		"worker-0.slurm-workers-demo.slurm.svc.cluster.local":             true,
+		"demo-login-0.demo-login-headless-svc.slurm.svc.example.internal": true,
+		"worker-0.slurm-workers-other.slurm.svc":                          false,
+		"worker-0.slurm-workers-demo.other.svc":                           false,
+		"worker-0.slurm-workers-demo.slurm.example.com":                   false,
 		"github.com":        false,
 		"192.0.2.1":         false,
 		"2001:db8::1":       false,

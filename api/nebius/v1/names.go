@@ -36,9 +36,6 @@ func (c *SlurmCluster) RESTServiceName() string { return c.Name + "-rest-svc" }
 // LoginServiceName returns the name of the Service that users ssh to.
 func (c *SlurmCluster) LoginServiceName() string { return c.Name + "-login-svc" }
 
-// LoginHeadlessServiceName returns the name of the headless Service of the login pods.
-func (c *SlurmCluster) LoginHeadlessServiceName() string { return c.Name + "-login-headless-svc" }
-
 // WorkerServiceName returns the name of the headless Service of slurmNodes.worker.
 func (c *SlurmCluster) WorkerServiceName() string { return c.Name + "-worker-svc" }
 

@@ -16,16 +16,15 @@ import (
 func TestServiceNamesAreThoseThatUsersKnow(t *testing.T) {
 	cluster := &nebiusv1.SlurmCluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
 	for got, want := range map[string]string{
-		cluster.ControllerServiceName():    "c-controller-svc",
-		cluster.AccountingServiceName():    "c-accounting-svc",
-		cluster.RESTServiceName():          "c-rest-svc",
-		cluster.LoginServiceName():         "c-login-svc",
-		cluster.LoginHeadlessServiceName(): "c-login-headless-svc",
-		cluster.WorkerServiceName():        "c-worker-svc",
-		cluster.NodeSetServiceName():       "c-nodeset-svc",
-		cluster.LoginSetName():             "c-login",
-		cluster.WorkerNodeSetName():        "c-worker",
-		cluster.SSHDKeysSecretName():       "c-sshd-keys",
+		cluster.ControllerServiceName(): "c-controller-svc",
+		cluster.AccountingServiceName(): "c-accounting-svc",
+		cluster.RESTServiceName():       "c-rest-svc",
+		cluster.LoginServiceName():      "c-login-svc",
+		cluster.WorkerServiceName():     "c-worker-svc",
+		cluster.NodeSetServiceName():    "c-nodeset-svc",
+		cluster.LoginSetName():          "c-login",
+		cluster.WorkerNodeSetName():     "c-worker",
+		cluster.SSHDKeysSecretName():    "c-sshd-keys",
 	} {
 		if got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -41,7 +40,7 @@ func TestTheLongestClusterNameStillMakesServiceNames(t *testing.T) {
 	cluster := &nebiusv1.SlurmCluster{ObjectMeta: metav1.ObjectMeta{Name: strings.Repeat("a", 40)}}
 	for _, name := range []string{
 		cluster.ControllerServiceName(), cluster.AccountingServiceName(), cluster.RESTServiceName(),
-		cluster.LoginServiceName(), cluster.LoginHeadlessServiceName(), cluster.WorkerServiceName(),
+		cluster.LoginServiceName(), cluster.WorkerServiceName(),
 		cluster.NodeSetServiceName(), cluster.EmbeddedDBName(), cluster.MariaDBName(),
 	} {
 		for _, problem := range validation.IsDNS1035Label(name) {

@@ -27,7 +27,7 @@ type LoginSetSpec struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// Workload is the kind of object that runs the pods. Deployment: the pods are alike and can be replaced with no gap.
-	// StatefulSet: the pods have fixed names, <name>-0 and so on, and are reached as <name>-0.<name>-pods, which suits
+	// StatefulSet: the pods have fixed names, <name>-0 and so on, and are reached as <name>-0.<name>-headless-svc, which suits
 	// users who come back to "their" login node. When it is changed, the pods of before serve until the new ones are
 	// ready. Default: Deployment.
 	// +optional

@@ -194,9 +194,15 @@ func (l *LoginSet) Key() types.NamespacedName { return key(l.Namespace, l.Name) 
 // ServiceName returns N, the Service for ssh.
 func (l *LoginSet) ServiceName() string { return l.Name }
 
-// PodServiceName returns N-pods, the headless Service by which the pods of a StatefulSet are reached one by one, as
-// N-0.N-pods.NS and so on.
-func (l *LoginSet) PodServiceName() string { return l.Name + "-pods" }
+// PodServiceName returns N-headless-svc, the headless Service by which the pods of a StatefulSet are reached one by one, as
+// N-0.N-headless-svc.NS and so on. Soperator calls it so. Where that is longer than a name may be, it is N-pods.
+func (l *LoginSet) PodServiceName() string {
+	const longest = 63 // RFC 1035
+	if name := l.Name + "-headless-svc"; len(name) <= longest {
+		return name
+	}
+	return l.Name + "-pods"
+}
 
 // ServicePort returns the TCP port of the Service for ssh.
 func (l *LoginSet) ServicePort() int32 { return l.Spec.Service.portOr(SSHPort) }

@@ -76,6 +76,8 @@ func TestDerivedNames(t *testing.T) {
 		{"RestApi URL", restAPI.URL(), "http://demo-restapi.ns1:6820"},
 		{"LoginSet key", login.Key().String(), "ns1/demo-login"},
 		{"LoginSet Service", login.ServiceName(), "demo-login"},
+		{"LoginSet pods", login.PodServiceName(), "demo-login-headless-svc"},
+		{"LoginSet pods, long name", (&slinkyv1beta1.LoginSet{ObjectMeta: meta(strings.Repeat("a", 51))}).PodServiceName(), strings.Repeat("a", 51) + "-pods"},
 		{"LoginSet ConfigMap", login.SSHConfigName(), "demo-login-ssh-config"},
 		{"LoginSet host keys", login.SSHHostKeysName(), "demo-login-ssh-host-keys"},
 		{"LoginSet users", login.UsersName(), "demo-login-users"},

@@ -79,18 +79,26 @@ func Render(in Input) render.Output {
 	return out
 }
 
+// searches are where hosts are looked up by a bare name: workers, and login pods where they have names.
+func searches(in Input) []string {
+	domain := "." + in.LoginSet.Namespace + ".svc." + in.ClusterDomain
+	out := []string{in.Controller.WorkerServiceName() + domain}
+	if in.LoginSet.Spec.Workload == slinkyv1beta1.LoginWorkloadStatefulSet {
+		out = append(out, in.LoginSet.PodServiceName()+domain)
+	}
+	return out
+}
+
 func podSpec(in Input) (corev1.PodSpec, error) {
 	login, loginErr := loginContainer(in)
 	initconf, initErr := initContainer(in, login.Image)
 	spec := corev1.PodSpec{
 		AutomountServiceAccountToken: new(false),
 		EnableServiceLinks:           new(false),
-		DNSConfig: &corev1.PodDNSConfig{Searches: []string{
-			in.Controller.WorkerServiceName() + "." + in.LoginSet.Namespace + ".svc." + in.ClusterDomain,
-		}},
-		InitContainers: []corev1.Container{initconf},
-		Containers:     []corev1.Container{login},
-		Volumes:        volumes(in),
+		DNSConfig:                    &corev1.PodDNSConfig{Searches: searches(in)},
+		InitContainers:               []corev1.Container{initconf},
+		Containers:                   []corev1.Container{login},
+		Volumes:                      volumes(in),
 	}
 	mungeErr := pod.AddMunge(&spec, slinkyv1beta1.NameLogin, in.LoginSet.Spec.Munge, in.Images.Munge())
 	return spec, errors.Join(initErr, loginErr, mungeErr)

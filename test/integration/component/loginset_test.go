@@ -58,7 +58,7 @@ func TestLoginPodsChangeTheirWorkloadWithoutAGap(t *testing.T) {
 		if l.Status.Replicas != 3 || l.Status.Selector != "app.kubernetes.io/instance=demo-login,app.kubernetes.io/name=login" {
 			t.Errorf("status %+v", l.Status)
 		}
-		if s := operator.Get[corev1.Service](o, "demo-login-pods"); s.Spec.ClusterIP != corev1.ClusterIPNone {
+		if s := operator.Get[corev1.Service](o, "demo-login-headless-svc"); s.Spec.ClusterIP != corev1.ClusterIPNone {
 			t.Errorf("the Service of the pods is %v", s)
 		}
 
@@ -68,7 +68,7 @@ func TestLoginPodsChangeTheirWorkloadWithoutAGap(t *testing.T) {
 		operator.ExpectExists[appsv1.Deployment](o, "demo-login")
 		o.RunWorkloads()
 		operator.ExpectGone[appsv1.StatefulSet](o, "demo-login")
-		operator.ExpectGone[corev1.Service](o, "demo-login-pods")
+		operator.ExpectGone[corev1.Service](o, "demo-login-headless-svc")
 	}
 	o.RunWorkloads()
 	operator.ExpectCondition[slinkyv1beta1.LoginSet](o, "demo-login", "Ready", metav1.ConditionTrue, "Available")

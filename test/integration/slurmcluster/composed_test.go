@@ -27,7 +27,7 @@ func TestAClusterIsComposedAndRolledUp(t *testing.T) {
 	login := &slinkyv1beta1.LoginSet{ObjectMeta: w.meta("demo-login")}
 	workers := &slinkyv1beta1.NodeSet{ObjectMeta: w.meta("demo-worker")}
 	w.exists(controller, accounting, rest, login, workers)
-	for _, name := range []string{"controller", "accounting", "login", "login-headless", "worker"} {
+	for _, name := range []string{"controller", "accounting", "login", "worker"} {
 		w.exists(&corev1.Service{ObjectMeta: w.meta("demo-" + name + "-svc")})
 	}
 	if !metav1.IsControlledBy(workers, c) {
