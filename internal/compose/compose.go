@@ -39,6 +39,8 @@ import (
 type Input struct {
 	Cluster  *nebiusv1.SlurmCluster
 	NodeSets []nebiusv1alpha1.NodeSet
+	// HasChecks is true if an ActiveCheck of type k8sJob names the cluster.
+	HasChecks bool
 	// RequiredChecks are the names of the checks that workers need before they take jobs, sorted.
 	RequiredChecks []string
 	Observed       Observed
@@ -204,6 +206,9 @@ func Cluster(in Input) Output {
 	}
 	if hasSConfigController(c.spec) && c.jailVolume() != nil {
 		c.out.Add(c.jailedFiles(files))
+	}
+	if in.HasChecks {
+		c.checkRights()
 	}
 	parts.Exporter = c.exporter()
 	c.services()

@@ -5,10 +5,13 @@ package compose
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/coxswain-hpc/coxswain/api/embedded"
 	nebiusv1 "github.com/coxswain-hpc/coxswain/api/nebius/v1"
@@ -99,5 +102,50 @@ func TestImagesOfSoperatorAreReplaced(t *testing.T) {
 	}
 	if kept := compose(true); len(kept.Replaced) > 0 || named(kept) != len(want) {
 		t.Errorf("%v is replaced, and %d images of Soperator are left, want %d", kept.Replaced, named(kept), len(want))
+	}
+}
+
+func TestImagesOfChecks(t *testing.T) {
+	images := image.Set{Registry: "r", Tag: "t"}
+	const tag = ":5.0.0-slurm26.05.3-nebius-2"
+	for reference, want := range map[string]string{
+		"cr.eu-north1.nebius.cloud/soperator/k8s_check_job" + tag:   "r/check-job:t",
+		"mirror.example.org:5000/soperator/sansible" + tag:          "r/check-job:t",
+		"cr.eu-north1.nebius.cloud/soperator/slurm_check_job" + tag: "r/slurm-check-job:t",
+		"k8s_check_job": "r/check-job:t", "my_k8s_check_job": "", "debian:trixie": "", "": "", "cr.eu-north1.nebius.cloud/soperator/worker_slurmd" + tag: "",
+	} {
+		if got := CheckImage(images, reference); got != want {
+			t.Errorf("%s runs as %q, want %q", reference, got, want)
+		}
+	}
+	images.KeepSoperators = true
+	if got := CheckImage(images, "soperator/k8s_check_job"+tag); got != "" {
+		t.Errorf("an image that is kept runs as %q", got)
+	}
+}
+
+func TestChecksMayAskAndNotStartPods(t *testing.T) {
+	in := Input{Cluster: &nebiusv1.SlurmCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "slurm", Name: "demo"}}, HasChecks: true}
+	var role *rbacv1.Role
+	for _, o := range Cluster(in).Objects {
+		if r, ok := o.(*rbacv1.Role); ok && r.Name == "demo-activecheck-role" {
+			role = r
+		}
+	}
+	if role == nil {
+		t.Fatal("checks have no Role")
+	}
+	for _, rule := range role.Rules {
+		for _, verb := range rule.Verbs {
+			if verb != "get" && verb != "list" || slices.Contains(rule.Resources, "secrets") {
+				t.Errorf("checks may %s %v", verb, rule.Resources)
+			}
+		}
+	}
+	in.HasChecks = false
+	for _, o := range Cluster(in).Objects {
+		if strings.Contains(o.GetName(), "activecheck") {
+			t.Errorf("without checks there is %s", o.GetName())
+		}
 	}
 }

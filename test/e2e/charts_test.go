@@ -41,6 +41,7 @@ func TestSoperatorCharts(t *testing.T) {
 	c.runsHooks(t)
 	c.reachesWorkers(t)
 	c.noticesMemory(t)
+	c.runsChecks(t)
 }
 
 // scripts returns the stand-ins by key of the ConfigMap with scripts.
@@ -179,7 +180,7 @@ func must(t *testing.T, run func(context.Context, string) (string, error), comma
 // chartNodes are the Slurm nodes of both workers.
 func chartNodes() []string { return []string{"worker-cpu-0", "worker-cpu-1"} }
 
-// isReady is scenario "cluster is ready", but for ActiveChecks and their users.
+// isReady is scenario "cluster is ready", but for ActiveChecks and their users, which runsChecks has.
 func (c charts) isReady(t *testing.T) {
 	t.Helper()
 	eventually(t, patient, "all pods to be ready", func(ctx context.Context) error {

@@ -26,8 +26,8 @@ func checks() []mutation {
 			caught: "TestARunThatNeedsGPUs",
 		},
 		{
-			name:   "a run without a healthy worker counts as one that had nothing to check",
-			edits:  []edit{{plan + "/runstatus.go", `case len(r.IDs) == 0 && r.Skipped != "":`, `case len(r.IDs) == 0:`}, {plan + "/runstatus.go", `	case len(r.IDs) == 0:
+			name: "a run without a healthy worker counts as one that had nothing to check",
+			edits: []edit{{plan + "/runstatus.go", `case len(r.IDs) == 0 && r.Skipped != "":`, `case len(r.IDs) == 0:`}, {plan + "/runstatus.go", `	case len(r.IDs) == 0:
 		return nebiusv1alpha1.SlurmRunError
 `, ``}},
 			suite:  plan,

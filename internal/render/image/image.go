@@ -42,6 +42,12 @@ func (s Set) MariaDB() string { return s.of("mariadb") }
 // PopulateJail is the image of the Job that fills the jail of a SlurmCluster.
 func (s Set) PopulateJail() string { return s.of("populate-jail") }
 
+// CheckJob is the image of ActiveChecks that name one of Soperator's for them, and of sackd beside checks.
+func (s Set) CheckJob() string { return s.of("check-job") }
+
+// SlurmCheckJob is the image of those that run Slurm's commands by the accounts of the jail: it has none itself.
+func (s Set) SlurmCheckJob() string { return s.of("slurm-check-job") }
+
 // SConfigController is the image of the program that writes the files of JailedConfigs.
 func (s Set) SConfigController() string { return cmp.Or(s.Operator, s.of("operator")) }
 

@@ -75,6 +75,10 @@ func (r *reconciler) gather(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 		return f, err
 	}
 	r.forget(client.ObjectKeyFromObject(check)) // it may have been one of Slurm jobs
+	f.Stand = r.stand(check)
+	if f.Access, err = r.access(ctx, check, f.Cluster); err != nil {
+		return f, err
+	}
 	template, err := r.template(ctx, check)
 	f.Template = template
 	f.problems, err = problem.FromError(errors.Join(err, r.script(ctx, check)))
@@ -135,6 +139,34 @@ func (r *reconciler) jobs(ctx context.Context, check *nebiusv1alpha1.ActiveCheck
 		jobs = append(jobs, list.Items...)
 	}
 	return cron, jobs, nil
+}
+
+// stand returns what a check gets that names an image of Soperator; nil if it names another.
+func (r *reconciler) stand(check *nebiusv1alpha1.ActiveCheck) *activecheckplan.Stand {
+	if check.Spec.K8sJobSpec == nil {
+		return nil
+	}
+	image := compose.CheckImage(r.Images, check.Spec.K8sJobSpec.JobContainer.Image)
+	if image == "" {
+		return nil
+	}
+	return &activecheckplan.Stand{Image: image, Account: compose.CheckAccount(check.Spec.SlurmClusterRefName)}
+}
+
+// access returns how Slurm's commands in a check reach its cluster; nil if it asks for none, or its Controller is not there yet.
+func (r *reconciler) access(ctx context.Context, check *nebiusv1alpha1.ActiveCheck, cluster *nebiusv1.SlurmCluster) (*activecheckplan.Access, error) {
+	if cluster == nil || !activecheckplan.AsksSlurm(check) {
+		return nil, nil //nolint:nilnil // none is asked for
+	}
+	controller := &slinkyv1beta1.Controller{}
+	key := client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.ControllerName()}
+	switch err := r.Client.Get(ctx, key, controller); {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // the cluster is not available then, and nothing runs
+	case err != nil:
+		return nil, fmt.Errorf("reading Controller %s: %w", key, err)
+	}
+	return &activecheckplan.Access{Image: r.Images.CheckJob(), Key: *controller.AuthSlurmRef(), Endpoint: controller.Endpoint()}, nil
 }
 
 // template reads the PodTemplate that a check names; nil if it names none. A missing one is a problem that heals when it appears.

@@ -30,6 +30,13 @@ func decide(f facts) *plan {
 	out := activecheckplan.Decide(f.Input)
 	p := &plan{Plan: reconcile.Plan{Output: out.Output}, gate: out.Gate, firstRunDue: out.FirstRunDue, marks: out.Marks}
 	p.Problems = append(p.Problems, f.problems...)
+	if f.Stand != nil {
+		p.Notes = append(p.Notes, fmt.Sprintf("%s: images of Soperator do not start here, and %s runs the command of the check, with ServiceAccount %s",
+			activecheckplan.ImagePath, f.Stand.Image, f.Stand.Account))
+	}
+	if f.Access != nil {
+		p.Notes = append(p.Notes, "spec.k8sJobSpec.mungeContainer: sackd runs in its place, so that Slurm's commands in the check work")
+	}
 	for _, run := range f.runs {
 		p.runs = append(p.runs, activecheckplan.PlanRun(f.Input, len(p.Problems) > 0, run))
 	}

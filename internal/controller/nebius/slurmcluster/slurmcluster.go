@@ -49,7 +49,9 @@ import (
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups=slurm.nebius.ai,resources=activechecks,verbs=get
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list
+// +kubebuilder:rbac:groups=batch,resources=cronjobs,verbs=get
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list
 // +kubebuilder:rbac:groups="",resources=pods;nodes,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -96,23 +98,29 @@ func (r *reconciler) gather(ctx context.Context, cluster *nebiusv1.SlurmCluster)
 	if err != nil {
 		return facts{}, err
 	}
-	required, err := r.requiredChecks(ctx, cluster)
-	return facts{compose.Input{Cluster: cluster, NodeSets: nodeSets, RequiredChecks: required, Observed: observed, Images: r.Images}}, err
+	required, pods, err := r.checks(ctx, cluster)
+	return facts{compose.Input{Cluster: cluster, NodeSets: nodeSets, HasChecks: pods, RequiredChecks: required, Observed: observed, Images: r.Images}}, err
 }
 
-// requiredChecks returns the names of the ActiveChecks that have to pass before workers of a cluster take jobs, sorted.
-func (r *reconciler) requiredChecks(ctx context.Context, cluster *nebiusv1.SlurmCluster) (out []string, err error) {
+// checks returns the names of the ActiveChecks that have to pass before workers of a cluster take jobs, sorted, and whether it has any that
+// are pods.
+func (r *reconciler) checks(ctx context.Context, cluster *nebiusv1.SlurmCluster) (required []string, pods bool, err error) {
 	var list nebiusv1alpha1.ActiveCheckList
 	if err := r.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the ActiveChecks of namespace %s: %w", cluster.Namespace, err)
+		return nil, false, fmt.Errorf("listing the ActiveChecks of namespace %s: %w", cluster.Namespace, err)
 	}
 	for i := range list.Items {
-		if c := &list.Items[i]; c.Spec.RequiredBeforeJobs && c.DeletionTimestamp == nil && c.Spec.SlurmClusterRefName == cluster.Name {
-			out = append(out, c.Name)
+		c := &list.Items[i]
+		if c.DeletionTimestamp != nil || c.Spec.SlurmClusterRefName != cluster.Name {
+			continue
+		}
+		pods = pods || c.Spec.CheckType != nebiusv1alpha1.CheckTypeSlurmJob
+		if c.Spec.RequiredBeforeJobs {
+			required = append(required, c.Name)
 		}
 	}
-	slices.Sort(out)
-	return out, nil
+	slices.Sort(required)
+	return required, pods, nil
 }
 
 // observed reads what exists of a cluster. It asks the server about composed NodeSets whose source the cache does not show.
@@ -286,7 +294,8 @@ func clusterOfCheck(_ context.Context, o client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: check.Namespace, Name: check.Spec.SlurmClusterRefName}}}
 }
 
-// requirementChanges lets through the changes of ActiveChecks that are required, or were before.
+// requirementChanges lets through the changes of ActiveChecks that are required, or were before, and the coming and going of all: those that
+// are pods share an account.
 func requirementChanges() predicate.Predicate {
 	requires := func(o client.Object) bool {
 		check, ok := o.(*nebiusv1alpha1.ActiveCheck)
@@ -297,8 +306,6 @@ func requirementChanges() predicate.Predicate {
 			return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 		},
 	}), predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return requires(e.Object) },
-		DeleteFunc: func(e event.DeleteEvent) bool { return requires(e.Object) },
 		UpdateFunc: func(e event.UpdateEvent) bool { return requires(e.ObjectOld) || requires(e.ObjectNew) },
 	})
 }

@@ -31,6 +31,10 @@ type Input struct {
 	Template *corev1.PodTemplate
 	// Script is the batch script of spec.slurmJobSpec.sbatchScriptRefName; empty while it is not known.
 	Script string
+	// Stand is what a check of type k8sJob gets that names an image of Soperator; nil where it names another.
+	Stand *Stand
+	// Access is how Slurm's commands in a check of type k8sJob reach the cluster; nil where the check asks for none, or it is not known.
+	Access *Access
 	// Sources are the values that variables of Slurm jobs refer to.
 	Sources map[Source]string
 	// GPUs is true if workers of the cluster are meant to have GPUs.
@@ -42,6 +46,21 @@ type Input struct {
 	// MachineJobs are those that look at the machine of a worker, and Workers the worker pods that need the check.
 	MachineJobs []batchv1.Job
 	Workers     []Worker
+}
+
+// A Stand is what stands for an image of Soperator.
+type Stand struct {
+	// Image is ours of the same role, and Account the ServiceAccount whose token its scripts ask Kubernetes with.
+	Image, Account string
+}
+
+// An Access is how Slurm's commands reach a cluster.
+type Access struct {
+	// Image is that of sackd, which gives them credentials.
+	Image string
+	// Key is the cluster's, and Endpoint where its slurmctlds are: HOST:PORT, separated by commas.
+	Key      corev1.SecretKeySelector
+	Endpoint string
 }
 
 // Output is what a check is made of.
@@ -87,7 +106,8 @@ func (o *Output) ignoreSlurm(check *nebiusv1alpha1.ActiveCheck) {
 	o.Ignore(spec.FailureReactions != nil, "spec.failureReactions")
 	o.Ignore(spec.SuccessReactions != nil, "spec.successReactions")
 	o.Ignore(spec.Reactions != nil, "spec.reactions") //nolint:staticcheck // deprecated, and told of
-	o.Ignore(spec.K8sJobSpec != nil && spec.K8sJobSpec.MungeContainer.Image != "", "spec.k8sJobSpec.mungeContainer")
+	// That it is there asks for sackd.
+	o.Ignore(spec.K8sJobSpec != nil && given(spec.K8sJobSpec.MungeContainer), "spec.k8sJobSpec.mungeContainer")
 }
 
 // runsFirst reports whether the run after creation is still due. A check that has had any Job has had its first run.

@@ -250,3 +250,31 @@ func FuzzDecide(f *testing.F) {
 		}
 	})
 }
+
+func TestACheckOfSoperatorRunsInAnImageOfOurs(t *testing.T) {
+	in := input(t, "k8sJobSpec: {jobContainer: {image: k8s_check_job, command: [bash]}, mungeContainer: {image: munge}}")
+	in.Stand = &Stand{Image: "ours", Account: "demo-activecheck-sa"}
+	in.Access = &Access{Image: "sackd", Key: corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "key"}, Key: "slurm.key"}, Endpoint: "demo:6817"}
+	out := Output{}
+	spec := out.podTemplate(in).Spec
+	check := spec.Containers[0]
+	if check.Image != "ours" || spec.ServiceAccountName != "demo-activecheck-sa" || !*spec.AutomountServiceAccountToken {
+		t.Errorf("it runs %s as %s", check.Image, spec.ServiceAccountName)
+	}
+	if len(spec.InitContainers) != 1 {
+		t.Fatalf("beside it run %+v", spec.InitContainers)
+	}
+	sackd := spec.InitContainers[0]
+	if sackd.Name != "munge" || sackd.Image != "sackd" || *sackd.RestartPolicy != corev1.ContainerRestartPolicyAlways || !slices.Contains(sackd.Command, "demo:6817") {
+		t.Errorf("beside it runs %+v", sackd)
+	}
+	for _, m := range check.VolumeMounts {
+		if m.Name == keyVolume {
+			t.Error("the check can read the key of the cluster")
+		}
+	}
+	in.Stand, in.Access = nil, nil
+	if spec := out.podTemplate(in).Spec; spec.Containers[0].Image != "k8s_check_job" || spec.ServiceAccountName != "" || *spec.AutomountServiceAccountToken || len(spec.InitContainers) > 0 {
+		t.Errorf("an image of somebody else runs with %+v", spec)
+	}
+}

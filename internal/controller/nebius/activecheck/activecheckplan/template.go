@@ -16,6 +16,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/problem"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	"github.com/coxswain-hpc/coxswain/internal/render/overlay"
+	"github.com/coxswain-hpc/coxswain/internal/render/pod"
 )
 
 // ImagePath is the field with the image of a check. A PodTemplate may bring it instead.
@@ -36,7 +37,7 @@ const (
 // podTemplate returns the pod of a run, with the user's PodTemplate laid over it.
 func (o *Output) podTemplate(in Input) corev1.PodTemplateSpec {
 	check := in.Check
-	out := corev1.PodTemplateSpec{Spec: o.podSpec(check)}
+	out := corev1.PodTemplateSpec{Spec: o.podSpec(in)}
 	var user metav1.ObjectMeta
 	if in.Template != nil {
 		user = in.Template.Template.ObjectMeta
@@ -58,7 +59,8 @@ func (o *Output) podTemplate(in Input) corev1.PodTemplateSpec {
 
 // podSpec returns the pod of a run as the check itself describes it. A check may be root in its container, since many write into the jail
 // or change to other users, with the capabilities that the container runtime gives by itself. A PodTemplate may ask for less or more.
-func (o *Output) podSpec(check *nebiusv1alpha1.ActiveCheck) corev1.PodSpec {
+func (o *Output) podSpec(in Input) corev1.PodSpec {
+	check := in.Check
 	spec, job := &check.Spec, nebiusv1alpha1.K8sJobSpec{}
 	if spec.K8sJobSpec != nil {
 		job = *spec.K8sJobSpec
@@ -87,7 +89,42 @@ func (o *Output) podSpec(check *nebiusv1alpha1.ActiveCheck) corev1.PodSpec {
 	if job.ScriptRefName != "" {
 		withScript(&out, job.ScriptRefName)
 	}
+	if in.Stand != nil {
+		out.Containers[0].Image, out.ServiceAccountName, out.AutomountServiceAccountToken = in.Stand.Image, in.Stand.Account, new(true)
+	}
+	if in.Access != nil {
+		withSlurm(&out, *in.Access)
+	}
 	return out
+}
+
+// AsksSlurm reports whether a check of type k8sJob runs Slurm's commands: in Soperator it gets a container of munge for them.
+func AsksSlurm(check *nebiusv1alpha1.ActiveCheck) bool {
+	return !IsSlurmJob(check) && check.Spec.K8sJobSpec != nil && given(check.Spec.K8sJobSpec.MungeContainer)
+}
+
+const (
+	// sackdContainer has the name of Soperator's container of munge, and runVolume the socket of sackd.
+	sackdContainer = "munge"
+	keyVolume      = "slurm-key"
+	runVolume      = "slurm-run"
+)
+
+// withSlurm adds sackd, from which Slurm's commands in the check have the configuration of the cluster and their credentials. The key of the
+// cluster is not in the container of the check.
+func withSlurm(spec *corev1.PodSpec, access Access) {
+	run := corev1.VolumeMount{Name: runVolume, MountPath: "/run/slurm"}
+	spec.Volumes = append(spec.Volumes, pod.Projected(keyVolume, 0o600, pod.SlurmKey(access.Key)...), pod.EmptyDir(runVolume, true))
+	spec.Containers[0].VolumeMounts = append(spec.Containers[0].VolumeMounts, run)
+	spec.InitContainers = append(spec.InitContainers, corev1.Container{
+		Name: sackdContainer, Image: access.Image, RestartPolicy: new(corev1.ContainerRestartPolicyAlways),
+		Command: []string{"tini", "--", "/usr/local/bin/sackd-entrypoint", "--conf-server", access.Endpoint},
+		StartupProbe: &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: pod.BusySeconds, FailureThreshold: 600, ProbeHandler: corev1.ProbeHandler{
+			Exec: &corev1.ExecAction{Command: []string{"test", "-S", "/run/slurm/sack.socket"}},
+		}},
+		SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: new(false)},
+		VolumeMounts:    []corev1.VolumeMount{{Name: keyVolume, MountPath: "/mnt/slurm", ReadOnly: true}, run},
+	})
 }
 
 // withScript has the container run the script of a ConfigMap instead of its command.
