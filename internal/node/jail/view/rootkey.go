@@ -112,7 +112,8 @@ func authorize(root *jail.Root, public []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// put makes a file with a content at once, unless it is there.
+// put makes a file with a content at once, unless it is there. It gets its name as a second one: NFS, on which most jails are, knows no
+// renaming that spares what is there.
 func put(root *jail.Root, name string, content []byte, mode fs.FileMode) error {
 	temporary := name + "." + rand.Text()
 	file, err := root.Create(temporary, mode)
@@ -121,15 +122,12 @@ func put(root *jail.Root, name string, content []byte, mode fs.FileMode) error {
 	}
 	_, err = file.Write(content)
 	if err = errors.Join(err, file.Chmod(mode), file.Close()); err == nil {
-		err = root.RenameNew(temporary, name)
+		err = root.AddName(temporary, name)
 	}
-	if err == nil {
-		return nil
+	if errors.Is(err, fs.ErrExist) {
+		err = nil
 	}
-	if removed := root.Remove(temporary); removed != nil || !errors.Is(err, fs.ErrExist) {
-		return errors.Join(err, removed)
-	}
-	return nil
+	return errors.Join(err, root.Remove(temporary))
 }
 
 // read returns the content of a file with keys.

@@ -5,14 +5,18 @@ package view_test
 
 import (
 	"bytes"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-hpc/coxswain/internal/node/jail/view"
 )
@@ -113,6 +117,50 @@ func TestPodsThatStartAtOnceMakeOneKeyPair(t *testing.T) {
 	all.Wait()
 	public, authorized := keysOf(t, dir)
 	if strings.ReplaceAll(authorized, public, "") != "" || authorized == "" {
+		t.Errorf("authorized are %q, the key is %q", authorized, public)
+	}
+}
+
+// onNFS runs do on a thread for which renameat2 with flags fails, as on NFS and on most other network file systems.
+func onNFS(t *testing.T, do func()) {
+	t.Helper()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with its filter
+		program := []unix.SockFilter{
+			{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}, // the number of the call
+			{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_RENAMEAT2, Jf: 1},
+			{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EINVAL)},
+			{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+		}
+		err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+		if err == nil {
+			filter := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
+			err = unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&filter)), 0, 0)
+		}
+		if err == nil {
+			do()
+		}
+		done <- err
+	}()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAJailOnNFSHasAKeyPair(t *testing.T) {
+	dir, root := openJail(t)
+	var err error
+	onNFS(t, func() {
+		if denied := root.RenameNew("/a", "/b"); !errors.Is(denied, errors.ErrUnsupported) {
+			t.Errorf("the test's NFS renames: %v", denied)
+		}
+		err = view.MakeRootKey(root)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if public, authorized := keysOf(t, dir); authorized != public {
 		t.Errorf("authorized are %q, the key is %q", authorized, public)
 	}
 }
