@@ -60,7 +60,7 @@ func exclude(s rest.Submission) (errs []error) {
 	if s.MemoryPerNode != nil && s.MemoryPerCPU != nil {
 		errs = append(errs, errors.New("--mem and --mem-per-cpu exclude each other"))
 	}
-	if s.GPUsPerNode != "" && slices.ContainsFunc(s.Gres, func(one string) bool { return one == "gpu" || strings.HasPrefix(one, "gpu:") }) {
+	if s.GPUsPerNode != "" && slices.ContainsFunc(s.Gres, rest.IsGPU) {
 		errs = append(errs, errors.New("--gpus-per-node and --gres=gpu exclude each other"))
 	}
 	return errs

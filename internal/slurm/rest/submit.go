@@ -149,6 +149,9 @@ func (s Submission) variables() []string {
 	return out
 }
 
+// IsGPU reports whether a resource, of --gres or of the Gres of a node, is GPUs: "gpu", "gpu:8", "gpu:h100:8".
+func IsGPU(gres string) bool { return gres == "gpu" || strings.HasPrefix(gres, "gpu:") }
+
 // tres are the resources of each node as Slurm keeps them: "gres/gpu:2".
 func (s Submission) tres() string {
 	var all []string

@@ -78,15 +78,13 @@ func Submissions(run Run, nodes []rest.Node, chance *rand.Rand) []rest.Submissio
 
 // needsGPUs reports whether a job asks for GPUs.
 func needsGPUs(job rest.Submission) bool {
-	return job.GPUsPerNode != "" || slices.ContainsFunc(job.Gres, isGPU)
+	return job.GPUsPerNode != "" || slices.ContainsFunc(job.Gres, rest.IsGPU)
 }
 
 // hasGPUs reports whether a node has GPUs.
 func hasGPUs(n rest.Node) bool {
-	return slices.ContainsFunc(strings.Split(n.Gres, ","), isGPU)
+	return slices.ContainsFunc(strings.Split(n.Gres, ","), rest.IsGPU)
 }
-
-func isGPU(gres string) bool { return gres == "gpu" || strings.HasPrefix(gres, "gpu:") }
 
 // chosen returns the names of healthy nodes, if gpus is true of those with GPUs, at most limit of them if it is not 0, in order.
 func chosen(nodes []rest.Node, gpus bool, limit int, chance *rand.Rand) []string {
