@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/coxswain-hpc/coxswain/internal/testing/predecessors"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 	"github.com/coxswain-hpc/coxswain/test/walk"
 )
 
@@ -161,8 +162,10 @@ func (c charts) jail(ctx context.Context, command string) (string, error) {
 	return c.kubectl(ctx, "exec", "--namespace="+c.namespace, "soperator-login-0", "--", "chroot", "/mnt/jail", "bash", "-lc", command)
 }
 
-func (c charts) worker(ctx context.Context, node, command string) (string, error) {
-	return c.jail(ctx, "ssh "+node+" '"+command+"' </dev/null")
+func (c charts) worker(node string) func(context.Context, string) (string, error) {
+	return func(ctx context.Context, command string) (string, error) {
+		return c.jail(ctx, "ssh "+node+" '"+command+"' </dev/null")
+	}
 }
 
 // must runs a command of the suite that has to succeed.
@@ -191,11 +194,8 @@ func (c charts) isReady(t *testing.T) {
 		var errs []error
 		for i := range pods.Items {
 			p := &pods.Items[i]
-			ready := slices.ContainsFunc(p.Status.Conditions, func(cond corev1.PodCondition) bool {
-				return cond.Type == corev1.PodReady && cond.Status == corev1.ConditionTrue
-			})
-			owner := metav1.GetControllerOfNoCopy(p)
-			if !ready && p.Status.Phase != corev1.PodSucceeded && (owner == nil || owner.Kind != "Job") {
+			ready, owner := workerpod.Condition(p, corev1.PodReady), metav1.GetControllerOfNoCopy(p)
+			if (ready == nil || ready.Status != corev1.ConditionTrue) && p.Status.Phase != corev1.PodSucceeded && (owner == nil || owner.Kind != "Job") {
 				errs = append(errs, fmt.Errorf("pod %s is %s", p.Name, p.Status.Phase))
 			}
 		}
@@ -284,7 +284,7 @@ func (c charts) checksNodes(t *testing.T) {
 func (c charts) awaitHealthy(t *testing.T, node, at string, patience time.Duration, wants ...string) (out string) {
 	t.Helper()
 	eventually(t, patience, "the checks of "+at+" on "+node, func(ctx context.Context) (err error) {
-		out, err = c.worker(ctx, node, "cat /opt/soperator-outputs/local/slurm_scripts/"+node+".check_runner."+at+".out")
+		out, err = c.worker(node)(ctx, "cat /opt/soperator-outputs/local/slurm_scripts/"+node+".check_runner."+at+".out")
 		for _, want := range append(wants, "INFO: Started", "INFO: Finished in", ": OK") {
 			if err == nil && !strings.Contains(out, want) {
 				err = fmt.Errorf("it has no %q:\n%s", want, out)
@@ -300,7 +300,7 @@ func (c charts) awaitHealthy(t *testing.T, node, at string, patience time.Durati
 		t.Errorf("no check of %s on %s has a log:\n%s", at, node, out)
 	}
 	for _, path := range paths {
-		must(t, c.jail, "ssh "+node+" test -f "+strings.TrimPrefix(path[1], "/mnt/jail")+" </dev/null")
+		must(t, c.worker(node), "test -f "+strings.TrimPrefix(path[1], "/mnt/jail"))
 	}
 	return out
 }
@@ -335,7 +335,7 @@ func (c charts) runsHooks(t *testing.T) {
 		}
 	}
 	eventually(t, time.Minute, "the memory of the job to be given back", func(ctx context.Context) error {
-		_, err := c.worker(ctx, node, "test ! -e /mnt/memory/job_"+id+" -a ! -e /mnt/jail/mnt/memory/job_"+id)
+		_, err := c.worker(node)(ctx, "test ! -e /mnt/memory/job_"+id+" -a ! -e /mnt/jail/mnt/memory/job_"+id)
 		return err
 	})
 	must(t, c.jail, "id alice || echo | createuser --without-external-ssh alice")
@@ -371,20 +371,20 @@ func (c charts) noticesMemory(t *testing.T) {
 	t.Helper()
 	const metadata = "/run/soperator/node_metadata.env"
 	node := chartNodes()[1]
-	before := must(t, c.jail, "ssh "+node+" cat "+metadata+" </dev/null")
+	before := must(t, c.worker(node), "cat "+metadata)
 	if before != "SOPERATOR_NODE_REAL_MEMORY_BYTES=536870912" {
 		t.Errorf("the memory of the node is %q", before)
 	}
 	if out := must(t, c.controller, "scontrol show node "+node); !strings.Contains(out, "RealMemory=512 ") {
 		t.Errorf("Slurm has another memory:\n%s", out)
 	}
-	total, err := strconv.ParseInt(must(t, c.jail, "ssh "+node+" \"LC_ALL=C free -b\" </dev/null | awk '/^Mem:/ {print $2}'"), 10, 64)
+	total, err := strconv.ParseInt(must(t, c.worker(node), `LC_ALL=C free -b | awk "/^Mem:/ {print \$2}"`), 10, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	must(t, c.jail, fmt.Sprintf("ssh %s 'echo SOPERATOR_NODE_REAL_MEMORY_BYTES=%d >%s' </dev/null", node, total, metadata))
-	program := "ssh " + node + " SLURMD_NODENAME=" + node + " /opt/slurm_scripts/hc_program.sh </dev/null"
-	must(t, c.jail, program)
+	must(t, c.worker(node), fmt.Sprintf("echo SOPERATOR_NODE_REAL_MEMORY_BYTES=%d >%s", total, metadata))
+	program := "SLURMD_NODENAME=" + node + " /opt/slurm_scripts/hc_program.sh"
+	must(t, c.worker(node), program)
 	eventually(t, 3*time.Minute, "the node to be drained", func(ctx context.Context) error {
 		out, err := c.controller(ctx, "scontrol show node "+node)
 		if err == nil && (!strings.Contains(out, "DRAIN") || !strings.Contains(out, "Reason=[user_problem] alloc_mem_used: ")) {
@@ -392,7 +392,7 @@ func (c charts) noticesMemory(t *testing.T) {
 		}
 		return err
 	})
-	must(t, c.jail, "ssh "+node+" 'echo "+before+" >"+metadata+"' </dev/null")
-	must(t, c.jail, program)
+	must(t, c.worker(node), "echo "+before+" >"+metadata)
+	must(t, c.worker(node), program)
 	c.awaitUsable(t)
 }
