@@ -214,7 +214,7 @@ func (c charts) isReady(t *testing.T) {
 		t.Errorf("the cluster says %s", conditions)
 	}
 	eventually(t, patient, "the NodeSet to be ready", func(ctx context.Context) error {
-		out, err := kubectl(ctx, "get nodesets.slurm.nebius.ai -o jsonpath={.items[*].status.phase}/{.items[*].status.replicas}/{.items[*].spec.replicas}")
+		out, err := kubectl(ctx, "get nset -o jsonpath={.items[*].status.phase}/{.items[*].status.replicas}/{.items[*].spec.replicas}")
 		if err == nil && out != "Ready/2/2" {
 			err = errors.New(out)
 		}

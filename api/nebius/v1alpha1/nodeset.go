@@ -16,6 +16,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.labelSelector
+// +kubebuilder:resource:shortName=nset
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`,description="Phase of the NodeSet"
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`,description="Wanted number of workers"
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.replicas`,description="Number of ready workers"
