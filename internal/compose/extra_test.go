@@ -16,8 +16,8 @@ import (
 func TestVariablesOfSlurmNodeExtra(t *testing.T) {
 	for name, test := range map[string]struct{ text, want, env, note string }{
 		"plain text":                             {text: `{"a": 1}`, want: `{"a": 1}`},
-		"variables of the contract":              {text: `${INSTANCE_ID}/$K8S_POD_NAME`, want: "$(INSTANCE_ID)/$(K8S_POD_NAME)", env: "INSTANCE_ID K8S_POD_NAME"},
-		"a variable may be there twice":          {text: "$INSTANCE_ID$INSTANCE_ID", want: "$(INSTANCE_ID)$(INSTANCE_ID)", env: "INSTANCE_ID"},
+		"variables of the contract":              {text: `${INSTANCE_ID}/$K8S_POD_NAME`, want: "$(INSTANCE_ID)/$(K8S_POD_NAME)", env: "K8S_POD_NAME"},
+		"a variable may be there twice":          {text: "$K8S_POD_NAME$K8S_POD_NAME", want: "$(K8S_POD_NAME)$(K8S_POD_NAME)", env: "K8S_POD_NAME"},
 		"a variable may be one of the user's":    {text: "rack=$RACK", want: "rack=$(RACK)"},
 		"the memory":                             {text: "$SLURM_REAL_MEMORY", want: "$(SLURM_REAL_MEMORY)", env: "SLURM_REAL_MEMORY"},
 		"a variable that nobody has is left out": {text: "a$NOBODY b", want: "a b", note: "the container has no such variable: NOBODY"},
@@ -31,30 +31,41 @@ func TestVariablesOfSlurmNodeExtra(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out := Cluster(load(t).cluster(t, `{slurmNodes: {worker: {size: 1, slurmNodeExtra: `+string(text)+
-				`, slurmd: {customEnv: [{name: RACK, value: r1}], resources: {cpu: "1", memory: 2Gi}}}}}`))
-			if len(out.Problems) > 0 {
-				t.Fatal(out.Problems.Message())
-			}
-			var slurmd corev1.Container
-			if err := json.Unmarshal(out.Components.NodeSets[0].Spec.Slurmd.Raw, &slurmd); err != nil {
-				t.Fatal(err)
-			}
-			if !slices.Equal(slurmd.Args, []string{"--extra", test.want}) {
-				t.Errorf("arguments are %q, want %q", slurmd.Args, test.want)
-			}
-			var env []string
-			for _, e := range slurmd.Env {
-				if !slices.Contains([]string{"SLURM_CLUSTER_TYPE", "RACK", realMemoryVariable}, e.Name) {
-					env = append(env, e.Name)
+			of := func(generation string, raw []byte, service string, notes []string, field string) {
+				t.Helper()
+				var slurmd corev1.Container
+				if err := json.Unmarshal(raw, &slurmd); err != nil {
+					t.Fatal(err)
+				}
+				if want := []string{"--instance-id", "$(INSTANCE_ID)", "--extra", test.want}; !slices.Equal(slurmd.Args, want) {
+					t.Errorf("%s: arguments are %q, want %q", generation, slurmd.Args, want)
+				}
+				var env []string
+				for _, e := range slurmd.Env {
+					if !slices.Contains([]string{"SLURM_CLUSTER_TYPE", "RACK", realMemoryVariable, instanceVariable}, e.Name) {
+						env = append(env, e.Name)
+					}
+					if e.Name == "K8S_SERVICE_NAME" && e.Value != service {
+						t.Errorf("%s: the service is %s", generation, e.Value)
+					}
+				}
+				if got := strings.Join(env, " "); got != test.env {
+					t.Errorf("%s: variables are %q, want %q", generation, got, test.env)
+				}
+				all := strings.Join(notes, "\n")
+				if told := strings.Contains(all, field+":"); told != (test.note != "") || !strings.Contains(all, test.note) {
+					t.Errorf("%s: notes are %q, want %q", generation, notes, test.note)
 				}
 			}
-			if got := strings.Join(env, " "); got != test.env {
-				t.Errorf("variables are %q, want %q", got, test.env)
+			const slurmd = `slurmd: {customEnv: [{name: RACK, value: r1}], resources: {cpu: "1", memory: 2Gi}`
+			in := load(t).cluster(t, `{slurmNodes: {worker: {size: 1, slurmNodeExtra: `+string(text)+`, `+slurmd+`}}}}`,
+				`gpu {nodeConfig: {dynamic: `+string(text)+`}, `+slurmd+`}}`)
+			first, second := Cluster(in), NodeSet(in.Cluster, &in.NodeSets[0])
+			if problems := slices.Concat(first.Problems, second.Problems); len(problems) > 0 {
+				t.Fatal(problems)
 			}
-			if told := strings.Contains(strings.Join(out.Notes, "\n"), "slurmNodeExtra"); told != (test.note != "") || !strings.Contains(strings.Join(out.Notes, "\n"), test.note) {
-				t.Errorf("notes are %q, want %q", out.Notes, test.note)
-			}
+			of("SlurmCluster", first.Components.NodeSets[0].Spec.Slurmd.Raw, "demo-worker-svc", first.Notes, "slurmNodes.worker.slurmNodeExtra")
+			of("NodeSet", second.Object.Spec.Slurmd.Raw, "demo-nodeset-svc", second.Notes, "spec.nodeConfig.dynamic")
 		})
 	}
 }

@@ -99,7 +99,6 @@ func (c *composer) ineffectiveWorker() {
 // ineffectiveNodeSet lists the fields of a NodeSet without effect.
 func (f *findings) ineffectiveNodeSet(spec *nebiusv1alpha1.NodeSetSpec) {
 	f.inContainer(spec.SSSD != nil, "spec.sssd", "slurmd")
-	f.ignore(spec.NodeConfig.Dynamic != "", "spec.nodeConfig.dynamic")
 	f.ignore(value(spec.Docker.Enabled), "spec.docker.enabled")
 	f.note(value(spec.Docker.Enabled), "spec.docker.enabled: the image of slurmd has no Docker, and none is started")
 	f.note(spec.UpdateStrategy == nebiusv1alpha1.UpdateStrategySlurmAwareRollingUpdate,

@@ -312,7 +312,7 @@ func TestFieldsOfNodeSetsWithoutEffect(t *testing.T) {
 			spec: `{munge: {image: {repository: soperator/munge}, security: {limitsConfig: x}}, sssd: {}, docker: {enabled: true}, sssdDebugLevel: 1, initialNumberEphemeralNodes: 2, topology: {fabric: a}, workerInitRandomDelaySeconds: 1,
 				configMapRefSshd: a, nodeConfig: {dynamic: x, autoResume: false, static: State=CLOUD}, slurmd: {port: 7000, volumes: {jail: {emptyDir: {}}}, security: {limitsConfig: x}}}`,
 			want: []string{
-				"spec.docker.enabled", "spec.initialNumberEphemeralNodes (without ephemeralNodes)", "spec.munge (image, security)", "spec.nodeConfig.dynamic",
+				"spec.docker.enabled", "spec.initialNumberEphemeralNodes (without ephemeralNodes)", "spec.munge (image, security)",
 				"spec.nodeConfig.static (State)", "spec.slurmd.security.limitsConfig (line 1, which is none of limits.conf)", "spec.sssd",
 				"spec.sssdDebugLevel (without sssdConfSecretRefName)",
 			},

@@ -105,9 +105,8 @@ func (c *composer) worker() *slinkyv1beta1.NodeSet {
 		w.container.Env = append(w.container.Env, gdrCopy())
 	}
 	c.addFeatures(&w.container)
-	if node.SlurmNodeExtra != "" {
-		c.addExtra(&w.container, node)
-	}
+	w.addInstance()
+	w.addExtra(&c.findings, node.SlurmNodeExtra, workerPath+".slurmNodeExtra", contractVariables(c.cluster.Name+"-worker-svc", node.Slurmd.Resources)...)
 	w.addGPUs(node.Slurmd.Resources)
 	w.addRealMemory(&c.findings, node.Slurmd.Resources, workerPath+".slurmd.customEnv")
 	at := workerPath + ".volumes"

@@ -173,7 +173,7 @@ func TestMistakesAreRefusedWithTheWayOut(t *testing.T) {
 		{name: "a NodeSet of a cluster that comes later", kind: "Workers", object: `{spec: {clusterName: later, slurmd: {}}}`,
 			warnings: []string{`SlurmCluster "later" does not exist yet; the NodeSet has no workers before it does`}},
 		{name: "fields of workers of a SlurmCluster without effect", kind: "Workers", object: `{spec: {clusterName: alpha, docker: {enabled: true}, updateStrategy: slurmAwareRollingUpdate, nodeConfig: {dynamic: x}, slurmd: {}}}`,
-			warnings: []string{"spec.docker.enabled has no effect in this version", "spec.nodeConfig.dynamic has no effect in this version", "spec.updateStrategy: slurmAwareRollingUpdate is what rollingUpdate is: "}},
+			warnings: []string{"spec.docker.enabled has no effect in this version", "spec.updateStrategy: slurmAwareRollingUpdate is what rollingUpdate is: "}},
 		{name: "mistakes and fields without effect in workers of a cluster that comes later", kind: "Workers", object: `{spec: {clusterName: later, docker: {enabled: true}, nodeConfig: {static: "NodeAddr=x"}, slurmd: {}}}`,
 			refusal:  "spec.nodeConfig.static: Invalid value: NodeAddr: it is set by the operator and cannot be set to something else; remove the line",
 			warnings: []string{"spec.docker.enabled has no effect in this version"}},

@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -85,4 +87,37 @@ func (c charts) fillCheck(t *testing.T, u *unstructured.Unstructured) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// noticesMemory is scenario "memory": what is left in memory drains an idle node, until it is taken away. The suite has machines of which a
+// worker takes at least half. Here RealMemory is small, and the check sees the memory of the machine. So the number in the pod, which the
+// check takes first, is made larger than what is available.
+func (c charts) noticesMemory(t *testing.T) {
+	t.Helper()
+	const metadata = "/run/soperator/node_metadata.env"
+	node := chartNodes()[1]
+	before := must(t, c.worker(node), "cat "+metadata)
+	if before != "SOPERATOR_NODE_REAL_MEMORY_BYTES=536870912" {
+		t.Errorf("the memory of the node is %q", before)
+	}
+	if out := must(t, c.controller, "scontrol show node "+node); !strings.Contains(out, "RealMemory=512 ") {
+		t.Errorf("Slurm has another memory:\n%s", out)
+	}
+	total, err := strconv.ParseInt(must(t, c.worker(node), `LC_ALL=C free -b | awk "/^Mem:/ {print \$2}"`), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, c.worker(node), fmt.Sprintf("echo SOPERATOR_NODE_REAL_MEMORY_BYTES=%d >%s", total, metadata))
+	program := "SLURMD_NODENAME=" + node + " /opt/slurm_scripts/hc_program.sh"
+	must(t, c.worker(node), program)
+	eventually(t, 3*time.Minute, "the node to be drained", func(ctx context.Context) error {
+		out, err := c.controller(ctx, "scontrol show node "+node)
+		if err == nil && (!strings.Contains(out, "DRAIN") || !strings.Contains(out, "Reason=[user_problem] alloc_mem_used: ")) {
+			err = errors.New(out)
+		}
+		return err
+	})
+	must(t, c.worker(node), "echo "+before+" >"+metadata)
+	must(t, c.worker(node), program)
+	c.awaitUsable(t)
 }

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -237,6 +236,12 @@ func (c charts) isReady(t *testing.T) {
 		t.Errorf("the nodes of main are %q", out)
 	}
 	c.awaitUsable(t)
+	for _, node := range chartNodes() {
+		machine := must(t, kubectl, "get pod soperator-"+node+" -o jsonpath={.spec.nodeName}")
+		if out := must(t, c.controller, "scontrol show node "+node); !slices.Contains(strings.Fields(out), "InstanceId="+machine) {
+			t.Errorf("node %s does not say that it is on %s:\n%s", node, machine, out)
+		}
+	}
 	out := must(t, func(ctx context.Context, command string) (string, error) {
 		return c.kubectl(ctx, "exec", "--namespace="+c.namespace, "soperator-login-0", "--", "sh", "-lc", command)
 	}, "/etc/update-motd.d/00-welcome && /etc/update-motd.d/20-slurm-stats")
@@ -362,37 +367,4 @@ func (c charts) reachesWorkers(t *testing.T) {
 		}
 		return err
 	})
-}
-
-// noticesMemory is scenario "memory": what is left in memory drains an idle node, until it is taken away. The suite has machines of which a
-// worker takes at least half. Here RealMemory is small, and the check sees the memory of the machine. So the number in the pod, which the
-// check takes first, is made larger than what is available.
-func (c charts) noticesMemory(t *testing.T) {
-	t.Helper()
-	const metadata = "/run/soperator/node_metadata.env"
-	node := chartNodes()[1]
-	before := must(t, c.worker(node), "cat "+metadata)
-	if before != "SOPERATOR_NODE_REAL_MEMORY_BYTES=536870912" {
-		t.Errorf("the memory of the node is %q", before)
-	}
-	if out := must(t, c.controller, "scontrol show node "+node); !strings.Contains(out, "RealMemory=512 ") {
-		t.Errorf("Slurm has another memory:\n%s", out)
-	}
-	total, err := strconv.ParseInt(must(t, c.worker(node), `LC_ALL=C free -b | awk "/^Mem:/ {print \$2}"`), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	must(t, c.worker(node), fmt.Sprintf("echo SOPERATOR_NODE_REAL_MEMORY_BYTES=%d >%s", total, metadata))
-	program := "SLURMD_NODENAME=" + node + " /opt/slurm_scripts/hc_program.sh"
-	must(t, c.worker(node), program)
-	eventually(t, 3*time.Minute, "the node to be drained", func(ctx context.Context) error {
-		out, err := c.controller(ctx, "scontrol show node "+node)
-		if err == nil && (!strings.Contains(out, "DRAIN") || !strings.Contains(out, "Reason=[user_problem] alloc_mem_used: ")) {
-			err = errors.New(out)
-		}
-		return err
-	})
-	must(t, c.worker(node), "echo "+before+" >"+metadata)
-	must(t, c.worker(node), program)
-	c.awaitUsable(t)
 }

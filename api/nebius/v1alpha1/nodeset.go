@@ -252,8 +252,10 @@ type NodeConfig struct {
 	// +kubebuilder:validation:Pattern=`^[^\r\n\x00]*$`
 	Static string `json:"static,omitempty"`
 
-	// Dynamic is a template of such options, filled in when a node starts. It has no effect: the predecessor never used it, so
-	// it is not defined what a template may refer to. Static options belong into static. Default: none.
+	// Dynamic is text that the nodes carry: slurmd --extra. $NAME and ${NAME} stand for variables of the container: INSTANCE_ID (the
+	// Kubernetes node), K8S_POD_NAME, K8S_POD_NAMESPACE, K8S_SERVICE_NAME, SLURM_CLUSTER_TYPE, SLURM_REAL_MEMORY (MiB) and those of
+	// customEnv. No shell reads it. Default: none.
+	// See https://slurm.schedmd.com/slurmd.html#OPT_--extra
 	// +optional
 	// +kubebuilder:default=""
 	// +kubebuilder:validation:Pattern=`^[^\r\n\x00]*$`

@@ -54,7 +54,7 @@ const (
 const (
 	// ConditionConfigUpdated is True when Slurm's configuration knows the nodes.
 	ConditionConfigUpdated = "ConfigUpdated"
-	// ConditionConfigDynamicUpdated is True when nodeConfig.dynamic is in effect.
+	// ConditionConfigDynamicUpdated is True when the nodes of all workers carry nodeConfig.dynamic.
 	ConditionConfigDynamicUpdated = "ConfigDynamicUpdated"
 	// ConditionStatefulSetUpdated is True when all workers are of the current revision.
 	ConditionStatefulSetUpdated = "StatefulSetUpdated"

@@ -57,10 +57,9 @@ func (f facts) comesBack() bool {
 // conditions adds those of Soperator (docs/contributors/predecessors/soperator-objects.md#conditions-of-a-nodeset). They are Unknown until
 // there is something to say.
 func (f facts) conditions(out *reconcile.Report, part kube.Part) {
-	out.SetCondition(nebiusv1alpha1.ConditionConfigDynamicUpdated, metav1.ConditionUnknown, nebiusv1alpha1.ReasonSetUpCondition, "spec.nodeConfig.dynamic has no effect")
 	if f.composed == nil {
 		for _, kind := range []string{
-			nebiusv1alpha1.ConditionConfigUpdated, nebiusv1alpha1.ConditionStatefulSetUpdated,
+			nebiusv1alpha1.ConditionConfigDynamicUpdated, nebiusv1alpha1.ConditionConfigUpdated, nebiusv1alpha1.ConditionStatefulSetUpdated,
 			nebiusv1alpha1.ConditionPodsReady, nebiusv1alpha1.ConditionStatefulSetTerminated,
 		} {
 			out.SetCondition(kind, metav1.ConditionUnknown, nebiusv1alpha1.ReasonSetUpCondition, "the workers are not composed yet")
@@ -68,14 +67,19 @@ func (f facts) conditions(out *reconcile.Report, part kube.Part) {
 		return
 	}
 	status := &f.composed.Status
+	updated, reason := metav1.ConditionTrue, nebiusv1alpha1.ReasonNodeSetReady
+	if status.UpdatedReplicas < status.Desired {
+		updated, reason = metav1.ConditionFalse, nebiusv1alpha1.ReasonNodeSetNotReady
+	}
+	message := fmt.Sprintf("%d of %d workers are of the current revision", status.UpdatedReplicas, status.Desired)
+	if f.set.Spec.NodeConfig.Dynamic == "" {
+		out.SetCondition(nebiusv1alpha1.ConditionConfigDynamicUpdated, metav1.ConditionUnknown, nebiusv1alpha1.ReasonSetUpCondition, "spec.nodeConfig.dynamic is empty")
+	} else {
+		out.SetCondition(nebiusv1alpha1.ConditionConfigDynamicUpdated, updated, reason, message)
+	}
 	out.SetCondition(nebiusv1alpha1.ConditionConfigUpdated, metav1.ConditionTrue, nebiusv1alpha1.ReasonNodeSetReady,
 		"the nodes are NodeSet "+f.composed.SlurmName()+" in slurm.conf and describe themselves when they register")
-	updated := fmt.Sprintf("%d of %d workers are of the current revision", status.UpdatedReplicas, status.Desired)
-	if status.UpdatedReplicas >= status.Desired {
-		out.SetCondition(nebiusv1alpha1.ConditionStatefulSetUpdated, metav1.ConditionTrue, nebiusv1alpha1.ReasonNodeSetReady, updated)
-	} else {
-		out.SetCondition(nebiusv1alpha1.ConditionStatefulSetUpdated, metav1.ConditionFalse, nebiusv1alpha1.ReasonNodeSetNotReady, updated)
-	}
+	out.SetCondition(nebiusv1alpha1.ConditionStatefulSetUpdated, updated, reason, message)
 	if part.Ready {
 		out.SetCondition(nebiusv1alpha1.ConditionPodsReady, metav1.ConditionTrue, nebiusv1alpha1.ReasonNodeSetReady, part.Message)
 	} else {

@@ -39,6 +39,7 @@ func TestStatus(t *testing.T) {
 	for name, test := range map[string]struct {
 		facts    facts
 		static   string
+		dynamic  string
 		phase    nebiusv1alpha1.NodeSetPhase
 		replicas int32
 		want     string
@@ -58,6 +59,14 @@ func TestStatus(t *testing.T) {
 		"all workers ready": {
 			facts: facts{owner: "c", cluster: cluster, composed: composed(2)}, phase: nebiusv1alpha1.NodeSetReady, replicas: 2,
 			want: "ConfigDynamicUpdated=Unknown/SetUpCondition ConfigUpdated=True/NodeSetReady StatefulSetUpdated=True/NodeSetReady PodsReady=True/NodeSetReady StatefulSetTerminated=False/WorkersEnabled SpecEffective=True/AllFieldsEffective Ready=True/Available Reconciling=False/Reconciled Stalled=False/Reconciled",
+		},
+		"a text for nodes that not all have": {
+			facts: facts{owner: "c", cluster: cluster, composed: composed(1)}, dynamic: "rack=1", phase: nebiusv1alpha1.NodeSetProvisioning, replicas: 1,
+			want: "ConfigDynamicUpdated=False/NodeSetNotReady ConfigUpdated=True/NodeSetReady StatefulSetUpdated=False/NodeSetNotReady PodsReady=False/NodeSetNotReady StatefulSetTerminated=False/WorkersEnabled SpecEffective=True/AllFieldsEffective Ready=False/PodsNotReady Reconciling=True/PodsNotReady Stalled=False/Reconciled",
+		},
+		"a text for nodes that all have": {
+			facts: facts{owner: "c", cluster: cluster, composed: composed(2)}, dynamic: "rack=1", phase: nebiusv1alpha1.NodeSetReady, replicas: 2,
+			want: "ConfigDynamicUpdated=True/NodeSetReady ConfigUpdated=True/NodeSetReady StatefulSetUpdated=True/NodeSetReady PodsReady=True/NodeSetReady StatefulSetTerminated=False/WorkersEnabled SpecEffective=True/AllFieldsEffective Ready=True/Available Reconciling=False/Reconciled Stalled=False/Reconciled",
 		},
 		"a cluster at rest": {
 			facts: facts{owner: "c", cluster: resting, composed: composed(2)}, phase: nebiusv1alpha1.NodeSetTerminating, replicas: 2,
@@ -79,7 +88,7 @@ func TestStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			set := &nebiusv1alpha1.NodeSet{}
 			set.Name, set.Namespace, set.Generation = "n", "slurm", 7
-			set.Spec.NodeConfig.Static = test.static
+			set.Spec.NodeConfig.Static, set.Spec.NodeConfig.Dynamic = test.static, test.dynamic
 			test.facts.set = set
 			kind := (&reconciler{Base: reconcile.Base{Recorder: events.NewFakeRecorder(10)}}).kind()
 			kind.Conclude(set, reconcile.Outcome[facts, *plan, struct{}]{
