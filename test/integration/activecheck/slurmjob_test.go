@@ -143,7 +143,7 @@ func TestACheckOfSlurmJobsRunsOnEachWorker(t *testing.T) {
 		if n, _ := o.Slurm.Node(nodes[0]); n.Reason != reason || !slices.Contains(n.State, "DRAIN") {
 			return fmt.Errorf("%s is %v for %q", nodes[0], n.State, n.Reason)
 		}
-		if r := o.Slurm.Reservations(); len(r) != 1 || r[0].Name != "suspicious-"+nodes[0] {
+		if r := o.Slurm.Reservations(); len(r) != 1 || r[0].Name != "suspicious-"+nodes[0] || !slices.Equal(r[0].Flags, []string{"MAINT", "IGNORE_JOBS", "SPEC_NODES"}) {
 			return fmt.Errorf("reservations are %+v", r)
 		}
 		return nil

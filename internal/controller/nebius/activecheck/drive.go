@@ -175,7 +175,7 @@ func (r *reconciler) react(ctx context.Context, check *nebiusv1alpha1.ActiveChec
 	return nil
 }
 
-// reservationTime is how long a reservation of a check lasts if nobody ends it.
+// reservationTime is how long a reservation of a check lasts if nobody ends it: what Slurm makes of a duration without end.
 const reservationTime = 365 * 24 * time.Hour
 
 // reserve makes and deletes the reservations of a node. One that is there stays as it is.
@@ -208,7 +208,7 @@ func (r *reconciler) reserve(ctx context.Context, l *slurmcache.Cache, n activec
 		do(name, "made", func() error {
 			return l.PutReservation(ctx, slurmrest.Reservation{
 				Name: name, Start: start, End: start.Add(reservationTime), Nodes: hostlist.Compress([]string{n.Node}),
-				Flags: []string{"IGNORE_JOBS"}, Users: []string{slurmcache.ChecksUser},
+				Flags: []string{"MAINT", "IGNORE_JOBS"}, Users: []string{slurmcache.ChecksUser},
 			})
 		})
 	}
