@@ -120,7 +120,7 @@ func (r *reconciler) allowed(ctx context.Context, s *scope) bool {
 		return false
 	}
 	r.readSnapshot(ctx, s, snapshot)
-	if s.action = workerplan.Next(s.worker); !s.action.Deletion.Delete {
+	if s.decide(ctx); !s.action.Deletion.Delete {
 		s.action.Again = workerpod.Sooner(s.action.Again, now.Add(time.Second))
 		return false
 	}

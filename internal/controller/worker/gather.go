@@ -18,6 +18,7 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/controller/worker/workerplan"
+	"github.com/coxswain-hpc/coxswain/internal/reconcile"
 	"github.com/coxswain-hpc/coxswain/internal/render/slurmd"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
@@ -42,6 +43,12 @@ type scope struct {
 	// worker is what was gathered, action what follows from it.
 	worker workerplan.Worker
 	action workerplan.Action
+}
+
+// decide decides what follows from what was gathered, and traces the rules that did.
+func (s *scope) decide(ctx context.Context) {
+	s.action = workerplan.Next(s.worker)
+	reconcile.TraceRules(ctx, s.action.Rules)
 }
 
 // gather collects what Kubernetes has about one worker.

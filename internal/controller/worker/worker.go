@@ -144,8 +144,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		// A list that was asked for before the change may show it already; then no other change follows.
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
-	scope.action = workerplan.Next(scope.worker)
-	reconcile.TraceRules(ctx, scope.action.Rules)
+	scope.decide(ctx)
 	if workerpod.DryRun(&set) {
 		scope.action.StateChange, scope.action.Deletion.Delete = workerplan.StateChange{}, false
 	}
