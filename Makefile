@@ -61,8 +61,8 @@ test: deps ## Pass every test of the gate (hack/gate): generated files, lint, do
 	@hack/gate
 
 .PHONY: test-long
-test-long: deps ## Pass what takes longer, once for each issue: race detector, all leaves, all faults, all mutants, more random worlds, Chromium, the local Kubernetes, all end-to-end tests.
-	@hack/gate "programs race leaves faults-all mutants worlds" "clean-clone status-page edits test-dev e2e-long"
+test-long: deps ## Pass what takes longer, once for each issue: race detector, all leaves, all faults, all mutants, more random worlds, Chromium, the local Kubernetes, all end-to-end tests. It goes on where it was interrupted.
+	@hack/gate -rest "programs race leaves faults-all mutants worlds" "clean-clone status-page edits test-dev e2e-long"
 
 ##@ Pieces
 

@@ -107,6 +107,55 @@ func TestAStageThatFailsWithoutATestIsToldAsWell(t *testing.T) {
 	}
 }
 
+func TestARunThatWasInterruptedGoesOn(t *testing.T) {
+	g := newGated(t)
+	for _, test := range []struct{ suffix, want string }{
+		{"", "a speaks,breaks speaks"},
+		{"", "breaks speaks"},
+		{"+changes", "a speaks,breaks speaks"},
+		{"+changes", "a speaks,breaks speaks"},
+	} {
+		if test.suffix != "" {
+			g.write(t, "hack/more", "not committed")
+		}
+		if _, passed, verdict := g.run(t, test.suffix, "-rest", "a breaks"); passed || verdict != "only a breaks failed in N s: breaks" {
+			t.Errorf("passed: %v, verdict: %q", passed, verdict)
+		}
+		if ran := g.ran(t); ran != test.want {
+			t.Errorf("%s was run, want %s", ran, test.want)
+		}
+	}
+	g.git(t, "add", ".")
+	g.git(t, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "More")
+	g.run(t, "", "-rest", "a breaks")
+	if ran := g.ran(t); ran != "a speaks,breaks speaks" {
+		t.Errorf("on another commit %s was run", ran)
+	}
+	g.run(t, "", "a")
+	if ran := g.ran(t); ran != "a speaks" {
+		t.Errorf("a gate that is run whole ran %s", ran)
+	}
+}
+
+// ran returns which stages the last gate has run, by what they wrote.
+func (g gated) ran(t *testing.T) string {
+	t.Helper()
+	logs, err := filepath.Glob(filepath.Join(g.dir, "out", "gate", "*.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, log := range logs {
+		text, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, _, _ := strings.Cut(string(text), "\n")
+		out = append(out, first)
+	}
+	return strings.Join(out, ",")
+}
+
 // TestOthersRunTheStagesOfTheGate checks that the workflow for hosts of repositories, and the table for people, have every stage.
 func TestOthersRunTheStagesOfTheGate(t *testing.T) {
 	read := func(name string) string {
