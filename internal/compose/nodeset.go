@@ -86,7 +86,7 @@ func nodeSet(of *composer, set *nebiusv1alpha1.NodeSet, gres []gresLine) NodeSet
 	}
 	w.putOff(spec.WorkerInitRandomDelaySeconds)
 	w.addInstance()
-	w.addExtra(&c.findings, spec.NodeConfig.Dynamic, "spec.nodeConfig.dynamic", contractVariables(cluster.Name+"-nodeset-svc", spec.Slurmd.Resources)...)
+	w.addExtra(&c.findings, spec.NodeConfig.Dynamic, "spec.nodeConfig.dynamic", contractVariables(cluster.NodeSetServiceName(), spec.Slurmd.Resources)...)
 	w.addGPUs(spec.Slurmd.Resources)
 	w.addRealMemory(&c.findings, spec.Slurmd.Resources, "spec.slurmd.customEnv")
 	volumes := &spec.Slurmd.Volumes

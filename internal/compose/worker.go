@@ -106,7 +106,7 @@ func (c *composer) worker() *slinkyv1beta1.NodeSet {
 	}
 	c.addFeatures(&w.container)
 	w.addInstance()
-	w.addExtra(&c.findings, node.SlurmNodeExtra, workerPath+".slurmNodeExtra", contractVariables(c.cluster.Name+"-worker-svc", node.Slurmd.Resources)...)
+	w.addExtra(&c.findings, node.SlurmNodeExtra, workerPath+".slurmNodeExtra", contractVariables(c.cluster.WorkerServiceName(), node.Slurmd.Resources)...)
 	w.addGPUs(node.Slurmd.Resources)
 	w.addRealMemory(&c.findings, node.Slurmd.Resources, workerPath+".slurmd.customEnv")
 	at := workerPath + ".volumes"
