@@ -29,9 +29,9 @@ func TestWhatEditsDoToJobsThatStart(t *testing.T) {
 				states := func() string { return b.Run("squeue", "--noheader", "--format=%T %r", "--jobs="+job) }
 
 				b.Run("scontrol", "reconfigure")
-				// StopController would wait for salloc, which stays connected to slurmctld.
-				b.Run("sh", "-c", "kill $(cat /run/slurmctld.pid)")
-				b.Wait("slurmctld to end", func() bool { return b.Run("sh", "-c", "kill -0 $(cat /run/slurmctld.pid) 2>&1 || true") != "" })
+				// StopController would wait for salloc, which stays connected to slurmctld. Each look asks anew: one that reconfigures hands over to
+				// a new process, which does not know that the old one was asked to end.
+				b.Wait("slurmctld to end", func() bool { return b.Run("sh", "-c", "kill $(cat /run/slurmctld.pid) 2>&1 || true") != "" })
 				b.StartController()
 				b.Run("scontrol", "suspend", job)
 				b.Run("scontrol", "resume", job)
