@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -58,16 +59,30 @@ func (o *Operator) completeJobs() {
 	var jobs batchv1.JobList
 	o.list(&jobs)
 	for i := range jobs.Items {
-		j, now := &jobs.Items[i], metav1.Now()
-		if len(j.Status.Conditions) > 0 {
-			continue
-		}
-		before := j.DeepCopy()
+		o.completeJob(&jobs.Items[i])
+	}
+}
+
+// completeJob makes a Job complete that has no result yet. The operator gives some Jobs their result, so that a Job that changed since it
+// was read is read again.
+func (o *Operator) completeJob(j *batchv1.Job) {
+	o.t.Helper()
+	for len(j.Status.Conditions) == 0 {
+		before, now := j.DeepCopy(), metav1.Now()
 		j.Status = batchv1.JobStatus{StartTime: &now, CompletionTime: &now, Succeeded: 1}
 		for _, kind := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete} {
 			j.Status.Conditions = append(j.Status.Conditions, batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now})
 		}
-		o.patchStatus(j, before)
+		err := o.User.Status().Patch(o.t.Context(), j, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if apierrors.IsConflict(err) {
+			err = o.User.Get(o.t.Context(), client.ObjectKeyFromObject(before), j)
+		}
+		switch {
+		case apierrors.IsNotFound(err):
+			return
+		case err != nil:
+			o.t.Fatalf("completing Job %s: %v", before.Name, err)
+		}
 	}
 }
 
