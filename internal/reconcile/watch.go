@@ -37,8 +37,8 @@ type Watches struct {
 	// PodsOf is the value of the label app.kubernetes.io/name of pods whose own status matters; empty when the number of ready pods is
 	// enough.
 	PodsOf string
-	// BySecret maps a Secret to objects that depend on it without referring to it themselves; nil is none.
-	BySecret handler.MapFunc
+	// BySecret and ByConfigMap map a Secret or a ConfigMap to objects that depend on it without referring to it themselves; nil is none.
+	BySecret, ByConfigMap handler.MapFunc
 	// Claims is true if objects may refer to PersistentVolumeClaims.
 	Claims bool
 	// PodTemplates is true if objects may refer to PodTemplates.
@@ -103,10 +103,11 @@ func (b *Base) watchReferences(to *builder.Builder, w Watches) {
 	if w.PodTemplates {
 		kinds = append(kinds, "PodTemplate")
 	}
+	others := map[string]handler.MapFunc{"Secret": w.BySecret, "ConfigMap": w.ByConfigMap}
 	for _, kind := range kinds {
 		maps := []handler.MapFunc{reference.Referrers(b.Client, w.List, kind)}
-		if kind == "Secret" && w.BySecret != nil {
-			maps = append(maps, w.BySecret)
+		if others[kind] != nil {
+			maps = append(maps, others[kind])
 		}
 		b.watchMetadata(to, kind, maps...)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -53,6 +54,7 @@ func TestComponents(t *testing.T) {
 			t.Errorf("id -un printed %q", got)
 		}
 	})
+	t.Run("groups of a directory decide who may use a partition", func(t *testing.T) { alice.asksDirectory(t, s) })
 	t.Run("tokens are used through a forwarded port", func(t *testing.T) {
 		alice.usesToken(t, s, "ordinary-jwt-nobody", false)
 		s.allowsPrivilegedTokens(t)
@@ -85,6 +87,38 @@ func TestComponents(t *testing.T) {
 		}
 		s.refuses(t, &walk.Door{Service: door.Service, HostKey: imposter.AuthorizedKey()}, stage.key, "host key mismatch")
 	})
+}
+
+// asksDirectory submits jobs to partitions for groups of the directory, which SSSD beside slurmctld knows: alice belongs to one of them, of
+// which no other pod has heard.
+func (u *user) asksDirectory(t *testing.T, s *scene) {
+	if out := u.runs(t, "getent group crew || true"); out != "" {
+		t.Fatalf("login pods know the group: %q", out)
+	}
+	u.awaits(t, u.submits(t, "true\n", "--partition=crew"), "COMPLETED")
+	const refused = "group not permitted to use this partition"
+	if out := u.runs(t, "sbatch --partition=guests --wrap=true 2>&1 || true"); !strings.Contains(out, refused) {
+		t.Errorf("sbatch in a partition of another group prints %q, not %q", out, refused)
+	}
+	var pods corev1.PodList
+	if err := s.List(t.Context(), &pods, client.InNamespace(s.namespace), client.MatchingLabels{"app.kubernetes.io/name": "slurmrestd"}); err != nil {
+		t.Fatal(err)
+	}
+	rest := s.name(pods.Items[0].Name)
+	for _, look := range []struct {
+		pod                types.NamespacedName
+		container, command string
+		want               string
+	}{
+		{rest, "slurmrestd", "getent passwd 5000", "dora:*:5000:5000:Dora:/home/dora:/bin/bash\n"},
+		{rest, "sssd", "grep -h ^CapBnd: /proc/[0-9]*/status | sort -u", "CapBnd:\t0000000000000000\n"},
+		{s.name("slurm-controller-0"), "sssd", "grep -h ^CapBnd: /proc/[0-9]*/status | sort -u", "CapBnd:\t0000000000000000\n"},
+	} {
+		out, err := s.Exec(t.Context(), look.pod, look.container, "sh", "-c", look.command)
+		if err != nil || out != look.want {
+			t.Errorf("%s in container %s of %s prints %q (%v), want %q", look.command, look.container, look.pod.Name, out, err, look.want)
+		}
+	}
 }
 
 // refuses tries to log in as alice and expects an error.

@@ -106,6 +106,12 @@ type ControllerSpec struct {
 	// +optional
 	Munge *Munge `json:"munge,omitempty"`
 
+	// SSSD makes the users and the groups of a directory known to slurmctld, for AllowGroups of partitions for example, and to slurmrestd,
+	// which has a sidecar of the same kind. With external, slurmrestd alone has one. Default: none.
+	// Slurm: AllowGroups, https://slurm.schedmd.com/slurm.conf.html#OPT_AllowGroups
+	// +optional
+	SSSD *SSSD `json:"sssd,omitempty"`
+
 	// Template is laid over the slurmctld pod.
 	// +optional
 	Template PodTemplate `json:"template,omitzero"`

@@ -77,7 +77,7 @@ func (m *maker) value(ctx context.Context, of client.Object, ref *corev1.ConfigM
 
 // slurmctld makes the objects of a Controller, and remembers its slurm.conf.
 func (m *maker) slurmctld(ctx context.Context, c *slinkyv1beta1.Controller) error {
-	in := slurmctld.Input{Controller: c, Images: m.images, SlurmKeyDigest: Unknown, JwtKeyDigest: Unknown, MungeKeyDigest: Unknown}
+	in := slurmctld.Input{Controller: c, Images: m.images, SlurmKeyDigest: Unknown, JwtKeyDigest: Unknown, MungeKeyDigest: Unknown, SSSDDigest: Unknown}
 	if ref := c.Spec.AccountingRef; ref != nil {
 		accounting := &slinkyv1beta1.Accounting{}
 		found, err := m.get(ctx, c.Namespace, ref.Name, accounting)
@@ -182,7 +182,7 @@ func (m *maker) slurmrestd(ctx context.Context, r *slinkyv1beta1.RestApi) error 
 		}
 	}
 	return m.take(r, slurmrestd.Render(slurmrestd.Input{
-		RestAPI: r, Controller: c, LoginSets: logins, Images: m.images, SlurmKeyDigest: Unknown, OperatorNamespace: Unknown,
+		RestAPI: r, Controller: c, LoginSets: logins, Images: m.images, SlurmKeyDigest: Unknown, SSSDDigest: Unknown, OperatorNamespace: Unknown,
 		ConnectionDigest: slurmrestd.ConnectionDigest(m.connections[client.ObjectKeyFromObject(c)]),
 	}))
 }

@@ -46,11 +46,11 @@ func Referrers(c client.Reader, list client.ObjectList, kind string) handler.Map
 	}
 }
 
-// ThroughControllers maps a Secret to the objects whose Controller refers to it.
-func ThroughControllers(c client.Reader, list client.ObjectList) handler.MapFunc {
+// ThroughControllers maps an object of a kind to the objects of list's kind whose Controller refers to it.
+func ThroughControllers(c client.Reader, list client.ObjectList, kind string) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []ctrl.Request {
 		var out []ctrl.Request
-		for _, request := range find(ctx, c, &slinkyv1beta1.ControllerList{}, o.GetNamespace(), To("Secret", o.GetName())) {
+		for _, request := range find(ctx, c, &slinkyv1beta1.ControllerList{}, o.GetNamespace(), To(kind, o.GetName())) {
 			out = append(out, find(ctx, c, list, o.GetNamespace(), To("Controller", request.Name))...)
 		}
 		return out

@@ -85,6 +85,37 @@ func MungeReferences(munge *slinkyv1beta1.Munge) []string {
 	return []string{To("Secret", munge.KeyRef.Name)}
 }
 
+// SSSDDigest is the digest of what SSSD of a Controller is configured with, sealed with the slurm key: it may hold a password. It is empty
+// without SSSD.
+func (r Reader) SSSDDigest(ctx context.Context, c *slinkyv1beta1.Controller, seal []byte, path string) (string, error) {
+	sssd := c.Spec.SSSD
+	if sssd == nil {
+		return "", nil
+	}
+	conf, err := r.SecretValue(ctx, c.Namespace, sssd.ConfRef, path)
+	content := map[string][]byte{sssd.ConfRef.Key: conf}
+	if ref := sssd.AuthoritiesRef; err == nil && ref != nil {
+		var files map[string]string
+		files, err = r.ConfigMap(ctx, c.Namespace, ref.Name, path)
+		for name, text := range files {
+			content["authorities/"+name] = []byte(text)
+		}
+	}
+	return label.Seal(seal, content), err
+}
+
+// SSSDReferences are what a Controller's SSSD refers to.
+func SSSDReferences(sssd *slinkyv1beta1.SSSD) []string {
+	if sssd == nil {
+		return nil
+	}
+	refs := []string{To("Secret", sssd.ConfRef.Name)}
+	if sssd.AuthoritiesRef != nil {
+		refs = append(refs, To("ConfigMap", sssd.AuthoritiesRef.Name))
+	}
+	return refs
+}
+
 // JwtDigest is the digest of what tokens are checked with: the JWT key and, where the spec names one, the set of public
 // keys.
 func (r Reader) JwtDigest(ctx context.Context, holder KeyHolder, jwks *corev1.ConfigMapKeySelector) (string, error) {

@@ -52,7 +52,9 @@ type Input struct {
 	SlurmKeyDigest, JwtKeyDigest string
 	// MungeKeyDigest is that of the munge key, where munged runs.
 	MungeKeyDigest string
-	Images         image.Set
+	// SSSDDigest is that of sssd.conf, where SSSD runs.
+	SSSDDigest string
+	Images     image.Set
 	// Release is the Slurm release to check the configuration for, when it is certain; if empty, the one of the status counts, and another
 	// may come with this very edit.
 	Release string

@@ -97,6 +97,10 @@ func TestRender(t *testing.T) {
   inplaceReconfigure: true
   munge: {keyRef: {name: demo-munge, key: munge.key}, container: {image: "example.com/munge:1", resources: {requests: {memory: 64Mi}}, livenessProbe: {periodSeconds: 60}}}
 `, with: func(_ testing.TB, in *slurmctld.Input) { in.MungeKeyDigest = "digest-of-munge-key" }},
+		{name: "SSSD for groups of a directory", file: "sssd.yaml", spec: `
+  munge: {keyRef: {name: demo-munge, key: munge.key}}
+  sssd: {confRef: {name: directory, key: sssd.conf}, authoritiesRef: {name: ca}, container: {resources: {requests: {memory: 64Mi}}, env: [{name: SSSD_OPTIONS, value: --debug-level=6}]}}
+`, with: func(_ testing.TB, in *slurmctld.Input) { in.SSSDDigest = "digest-of-sssd.conf" }},
 		{name: "state on an existing claim", file: "existing-claim.yaml", spec: `{persistence: {enabled: true, existingClaim: old}}`},
 		{name: "backups share a claim, have names of their own and keep apart", file: "ha.yaml",
 			spec: `{ha: {enabled: true, backups: 2}, persistence: {enabled: true, existingClaim: shared}, inplaceReconfigure: true}`},

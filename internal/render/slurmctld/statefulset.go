@@ -39,6 +39,7 @@ func statefulSet(in Input, set label.Set, configDigest string) (*appsv1.Stateful
 		slinkyv1beta1.AnnotationJwtKeyHash:   in.JwtKeyDigest,
 	}
 	pod.MungeAnnotations(annotations, c.Spec.Munge, in.MungeKeyDigest)
+	pod.SSSDAnnotations(annotations, c.Spec.SSSD, in.SSSDDigest)
 	if !c.Spec.InplaceReconfigure {
 		annotations[slinkyv1beta1.AnnotationSlurmConfigHash] = configDigest
 	}
@@ -116,7 +117,8 @@ func podSpec(in Input) (corev1.PodSpec, error) {
 		Volumes:                      volumes(c),
 		Affinity:                     antiAffinity(c),
 	}
-	errs = append(errs, pod.AddUsers(&spec, c.Spec.Jail, nil, in.Images.Slurmctld(), pod.SlurmUID), pod.AddMunge(&spec, slinkyv1beta1.NameSlurmctld, c.Spec.Munge, in.Images.Munge()))
+	errs = append(errs, pod.AddUsers(&spec, c.Spec.Jail, nil, in.Images.Slurmctld(), pod.SlurmUID), pod.AddMunge(&spec, slinkyv1beta1.NameSlurmctld, c.Spec.Munge, in.Images.Munge()),
+		pod.AddSSSD(&spec, c.Spec.SSSD, in.Images.Login(), "spec.sssd"))
 	return spec, errors.Join(errs...)
 }
 

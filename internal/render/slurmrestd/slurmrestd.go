@@ -30,6 +30,8 @@ type Input struct {
 	SlurmKeyDigest string
 	// ConnectionDigest is that of the Controller's slurm.conf, see ConnectionDigest; another one restarts slurmrestd.
 	ConnectionDigest string
+	// SSSDDigest is that of the Controller's sssd.conf, where SSSD runs.
+	SSSDDigest string
 	// OperatorNamespace is the namespace of the operator's own pods; empty when it runs outside of the cluster.
 	OperatorNamespace string
 	Images            image.Set
@@ -65,10 +67,13 @@ func Render(in Input) render.Output {
 	}
 	// slurmctld sends it uids, for which it has names then.
 	out.Fail("spec.controllerRef", pod.AddUsers(&spec, in.Controller.Spec.Jail, in.LoginSets, in.Images.Slurmctld(), pod.NobodyUID))
-	template, err := pod.Template(spec, in.RestAPI.Spec.Template, set, map[string]string{
+	out.Fail("spec.controllerRef", pod.AddSSSD(&spec, in.Controller.Spec.SSSD, in.Images.Login(), "spec.sssd of Controller "+in.Controller.Name))
+	annotations := map[string]string{
 		slinkyv1beta1.AnnotationSlurmKeyHash:        in.SlurmKeyDigest,
 		slinkyv1beta1.AnnotationSlurmConnectionHash: in.ConnectionDigest,
-	}, "spec.template")
+	}
+	pod.SSSDAnnotations(annotations, in.Controller.Spec.SSSD, in.SSSDDigest)
+	template, err := pod.Template(spec, in.RestAPI.Spec.Template, set, annotations, "spec.template")
 	out.Fail("spec.template", err)
 
 	out.Add(service, &appsv1.Deployment{

@@ -39,6 +39,7 @@ func TestRender(t *testing.T) {
 `, `{accountingRef: {name: acc}, slurmKeyRef: {name: keys, key: k}}`},
 		{"clients from outside of the cluster", "from.yaml", `{controllerRef: {name: ctl}, networkPolicy: {from: [{ipBlock: {cidr: 192.0.2.0/24}}]}}`, `{}`},
 		{"with the users of a jail", "jail.yaml", `{controllerRef: {name: ctl}}`, `{jail: {volumeSource: {persistentVolumeClaim: {claimName: jail}}}}`},
+		{"with the users of a directory", "sssd.yaml", `{controllerRef: {name: ctl}}`, `{sssd: {confRef: {name: directory, key: sssd.conf}}}`},
 		{"open to everybody", "open.yaml", `{controllerRef: {name: ctl}, networkPolicy: {enabled: false}}`, `{}`},
 	}
 	for _, tt := range tests {

@@ -104,7 +104,7 @@ func references(c *slinkyv1beta1.Controller) []string {
 	for _, name := range slurmctld.ReferencedConfigMaps(c) {
 		refs = append(refs, reference.To("ConfigMap", name))
 	}
-	return append(refs, reference.MungeReferences(c.Spec.Munge)...)
+	return slices.Concat(refs, reference.MungeReferences(c.Spec.Munge), reference.SSSDReferences(c.Spec.SSSD))
 }
 
 // sameKey refuses an Accounting with another auth/slurm key: slurmctld and slurmdbd would not trust each other. Two

@@ -64,9 +64,10 @@ func (r *reconciler) gather(ctx context.Context, c *slinkyv1beta1.Controller) (f
 }
 
 // readKeys reads the keys and returns the result as a condition in f.
-func (r *reconciler) readKeys(ctx context.Context, f *facts) (err error) {
+func (r *reconciler) readKeys(ctx context.Context, f *facts) error {
 	c := f.Controller
-	_, f.SlurmKeyDigest, err = r.SlurmKey(ctx, c.Namespace, *c.AuthSlurmRef(), "spec.slurmKeyRef")
+	seal, digest, err := r.SlurmKey(ctx, c.Namespace, *c.AuthSlurmRef(), "spec.slurmKeyRef")
+	f.SlurmKeyDigest = digest
 	if err == nil && !c.Spec.External {
 		f.JwtKeyDigest, err = r.JwtDigest(ctx, c, c.Spec.JwksKeyRef)
 	}
@@ -77,6 +78,9 @@ func (r *reconciler) readKeys(ctx context.Context, f *facts) (err error) {
 		f.MungeKeyDigest, err = r.MungeDigest(ctx, c.Namespace, c.Spec.Munge)
 	}
 	f.keys = reference.KeysMissing(reference.KeysPresent(c), err)
+	if err == nil && !c.Spec.External {
+		f.SSSDDigest, err = r.SSSDDigest(ctx, c, seal, "spec.sssd")
+	}
 	return err
 }
 

@@ -59,7 +59,7 @@ func Setup(mgr ctrl.Manager, base reconcile.Base) error {
 		Owns:     made(),
 		RefersTo: []client.Object{&slinkyv1beta1.Controller{}},
 		PodsOf:   slinkyv1beta1.NameLogin,
-		BySecret: reference.ThroughControllers(r.Client, list),
+		BySecret: reference.ThroughControllers(r.Client, list, "Secret"),
 	})
 }
 

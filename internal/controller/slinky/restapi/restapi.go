@@ -65,7 +65,9 @@ func Setup(mgr ctrl.Manager, base reconcile.Base, operatorNamespace string) erro
 		List:     list,
 		Owns:     Prunes(),
 		RefersTo: []client.Object{&slinkyv1beta1.Controller{}},
-		BySecret: reference.ThroughControllers(r.Client, list),
+		BySecret: reference.ThroughControllers(r.Client, list, "Secret"),
+		// The certificates of SSSD.
+		ByConfigMap: reference.ThroughControllers(r.Client, list, "ConfigMap"),
 		Other: func(b *builder.Builder) {
 			b.Watches(&slinkyv1beta1.LoginSet{}, handler.EnqueueRequestsFromMapFunc(reference.ThroughController(r.Client, list)), builder.WithPredicates(listsChange()))
 		},
@@ -94,7 +96,11 @@ func (r *reconciler) gather(ctx context.Context, a *slinkyv1beta1.RestApi) (fact
 	var err error
 	f.Controller, err = r.Controller(ctx, a.Namespace, a.Spec.ControllerRef)
 	if err == nil {
-		_, f.SlurmKeyDigest, err = r.SlurmKey(ctx, a.Namespace, *f.Controller.AuthSlurmRef(), "spec.controllerRef")
+		var seal []byte
+		seal, f.SlurmKeyDigest, err = r.SlurmKey(ctx, a.Namespace, *f.Controller.AuthSlurmRef(), "spec.controllerRef")
+		if err == nil {
+			f.SSSDDigest, err = r.SSSDDigest(ctx, f.Controller, seal, "spec.controllerRef")
+		}
 	}
 	if err == nil {
 		f.ConnectionDigest, err = r.connection(ctx, f.Controller)
