@@ -138,6 +138,15 @@ func (f *findings) initContainers(containers []embedded.Container, path string) 
 	return out
 }
 
+// addPullSecrets lets a pod pull the image of a sidecar as well.
+func addPullSecrets(spec *corev1.PodSpec, secrets []corev1.LocalObjectReference) {
+	for _, secret := range secrets {
+		if !slices.Contains(spec.ImagePullSecrets, secret) {
+			spec.ImagePullSecrets = append(spec.ImagePullSecrets, secret)
+		}
+	}
+}
+
 // containerOverlay encodes a container for a field of a component; nil if it sets nothing.
 func containerOverlay(c corev1.Container) *embedded.Container {
 	if raw := overlay(c); raw != nil {

@@ -40,6 +40,7 @@ func (c *composer) controller(accounting *slinkyv1beta1.Accounting, files *corev
 	c.add(&disk, false, c.clusterMounts(node.Volumes.CustomMounts, controllerPath+".volumes.customMounts")...)
 	pod.Volumes, container.VolumeMounts = disk.volumes, disk.mounts
 	munge := c.munge(node.Munge, controllerPath+".munge", &pod)
+	sssd := c.controllerSSSD(&pod)
 
 	out := &slinkyv1beta1.Controller{
 		ObjectMeta: c.meta(c.cluster.ControllerName(), "controller"),
@@ -48,6 +49,7 @@ func (c *composer) controller(accounting *slinkyv1beta1.Accounting, files *corev
 			Slurmctld:   containerOverlay(container),
 			Jail:        c.shared,
 			Munge:       munge,
+			SSSD:        sssd,
 			// A changed configuration must not cost a restart of slurmctld.
 			InplaceReconfigure: true,
 			ConfigFileRefs:     []slinkyv1beta1.ObjectReference{{Name: files.Name}},

@@ -14,7 +14,7 @@ import (
 
 // soperatorImages are the names of Soperator's images that have a role here
 // (docs/contributors/predecessors/soperator-installation.md#images-of-soperator). Their entrypoints wait for munge and write into the jail
-// as root, so they do not start here. slurmrestd is not among them: ours has that name, too.
+// as root, so they do not start here. slurmrestd and sssd are not among them: others have images of these names, too.
 func soperatorImages() []string {
 	return []string{"controller_slurmctld", "controller_slurmdbd", "login_sshd", "populate_jail", "rebooter", "sconfigcontroller", "soperator-controllers", "soperator-exporter", "worker_slurmd"}
 }
@@ -25,7 +25,7 @@ var soperatorTag = regexp.MustCompile(`^[0-9][0-9A-Za-z.]*-([a-z]+-)?slurm[0-9]`
 // isSoperators reports whether a reference names one of Soperator's images, wherever it is mirrored.
 func isSoperators(reference string) bool {
 	name, tag := nameOf(reference)
-	return slices.Contains(soperatorImages(), name) || name == "slurmrestd" && soperatorTag.MatchString(tag)
+	return slices.Contains(soperatorImages(), name) || (name == "slurmrestd" || name == "sssd") && soperatorTag.MatchString(tag)
 }
 
 // CheckImage returns the image of ours that stands for one of Soperator's for checks of type k8sJob

@@ -70,19 +70,13 @@ func hasNodePort(t corev1.ServiceType) bool {
 	return t == corev1.ServiceTypeNodePort || t == corev1.ServiceTypeLoadBalancer
 }
 
-// ineffectiveSidecars lists SSSD, which runs in the containers of sshd, where it has a configuration, and munged of a slurmdbd that
-// does not exist. The composer of each pod handles requests for munged.
+// ineffectiveSidecars lists SSSD of login pods, which runs in the container of sshd, where it has a configuration, and munged of a slurmdbd
+// that does not exist. The composers of the other pods handle what asks for sidecars there.
 func (c *composer) ineffectiveSidecars() {
 	nodes := &c.spec.SlurmNodes
 	if c.out.Components.Accounting == nil {
 		c.differs(accountingPath+".munge", nodes.Accounting.Munge, defaultContainer())
 	}
-	c.ignore(nodes.Controller.SSSD != nil, controllerPath+".sssd")
-	c.ignore(nodes.Controller.SSSDConfSecretRefName != "", controllerPath+".sssdConfSecretRefName")
-	c.ignore(nodes.Controller.SSSDLdapCAConfigMapRefName != "", controllerPath+".sssdLdapCAConfigMapRefName")
-	c.ignore(nodes.Controller.SSSDDebugLevel != 0, controllerPath+".sssdDebugLevel")
-	sssd := nodes.Controller.SSSD != nil || nodes.Controller.SSSDConfSecretRefName != ""
-	c.note(sssd, controllerPath+": the image of slurmctld has no SSSD, and none runs beside it; slurmctld knows the users of the jail")
 	c.inContainer(nodes.Login.SSSD != nil, loginPath+".sssd", "sshd")
 	c.ignore(nodes.Login.SSSDLdapCAConfigMapRefName != "" && nodes.Login.SSSDConfSecretRefName == "", loginPath+".sssdLdapCAConfigMapRefName (without sssdConfSecretRefName)")
 	c.ignore(nodes.Login.SSSDDebugLevel != 0 && nodes.Login.SSSDConfSecretRefName == "", loginPath+".sssdDebugLevel (without sssdConfSecretRefName)")

@@ -39,11 +39,7 @@ func (c *composer) munge(n nebiusv1.NodeContainer, path string, pod *corev1.PodS
 		return nil
 	}
 	c.ignore(n.Port != 0, path+".port")
-	for _, secret := range n.ImagePullSecrets {
-		if !slices.Contains(pod.ImagePullSecrets, secret) {
-			pod.ImagePullSecrets = append(pod.ImagePullSecrets, secret)
-		}
-	}
+	addPullSecrets(pod, n.ImagePullSecrets)
 	return c.munged(c.container(n, path, withoutCPU), path, pod)
 }
 

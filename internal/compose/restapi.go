@@ -27,6 +27,10 @@ func (c *composer) restAPI() *slinkyv1beta1.RestApi {
 			container.Env = append(container.Env, corev1.EnvVar{Name: v.name, Value: strconv.Itoa(int(v.value))})
 		}
 	}
+	pod := c.podSpec(node.SlurmNode, node.HostUsers, node.REST, restPath)
+	if controller := &c.spec.SlurmNodes.Controller; controller.SSSD != nil && controller.SSSDConfSecretRefName != "" {
+		addPullSecrets(&pod, controller.SSSD.ImagePullSecrets)
+	}
 	size := int32(1)
 	if node.Size != nil {
 		c.ignore(*node.Size == 0, restPath+".size")
@@ -38,7 +42,7 @@ func (c *composer) restAPI() *slinkyv1beta1.RestApi {
 			ControllerRef: c.controllerRef(),
 			Replicas:      &size,
 			Slurmrestd:    containerOverlay(container),
-			Template:      podTemplate(c.podSpec(node.SlurmNode, node.HostUsers, node.REST, restPath), nil),
+			Template:      podTemplate(pod, nil),
 			Service:       slinkyv1beta1.ServiceSpec{Port: node.REST.Port},
 		},
 	}

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	nebiusv1alpha1 "github.com/coxswain-hpc/coxswain/api/nebius/v1alpha1"
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/render/pod"
 )
 
 // sssdOptionsVariable has the options with which the entrypoints of login pods and workers start SSSD, see sssd(8).
@@ -48,6 +50,34 @@ func (s *storage) addLDAPCA(configMap string) {
 		LocalObjectReference: corev1.LocalObjectReference{Name: configMap},
 	}}})
 	s.mounts = append(s.mounts, corev1.VolumeMount{Name: name, MountPath: ldapCADir, ReadOnly: true})
+}
+
+// controllerSSSD composes SSSD beside slurmctld and slurmrestd.
+func (c *composer) controllerSSSD(spec *corev1.PodSpec) *slinkyv1beta1.SSSD {
+	const at = controllerPath + ".sssd"
+	node := &c.spec.SlurmNodes.Controller
+	if node.SSSDConfSecretRefName == "" {
+		const without = " (without sssdConfSecretRefName)"
+		c.ignore(node.SSSD != nil, at+without)
+		c.ignore(node.SSSDDebugLevel != 0, controllerPath+".sssdDebugLevel"+without)
+		c.ignore(node.SSSDLdapCAConfigMapRefName != "", controllerPath+".sssdLdapCAConfigMapRefName"+without)
+		return nil
+	}
+	if slices.ContainsFunc(spec.InitContainers, func(i corev1.Container) bool { return i.Name == pod.SSSDName }) {
+		c.fail(controllerPath+".sssdConfSecretRefName", "an entry of customInitContainers is called %s as well; give that entry another name", pod.SSSDName)
+	}
+	var container corev1.Container
+	if node.SSSD != nil {
+		c.ignore(node.SSSD.Port != 0, at+".port")
+		container = c.container(*node.SSSD, at, withoutCPU)
+		addPullSecrets(spec, node.SSSD.ImagePullSecrets)
+	}
+	c.addSSSDDebugLevel(&container, node.SSSDDebugLevel, controllerPath+".sssdDebugLevel")
+	out := &slinkyv1beta1.SSSD{Container: containerOverlay(container), ConfRef: *sssdConf(node.SSSDConfSecretRefName)}
+	if name := node.SSSDLdapCAConfigMapRefName; name != "" {
+		out.AuthoritiesRef = &slinkyv1beta1.ObjectReference{Name: name}
+	}
+	return out
 }
 
 // addSSSD runs SSSD on the workers of a NodeSet. It runs beside sshd, and so on workers with a jail only.

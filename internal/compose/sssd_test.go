@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 )
 
 func TestSSSDRunsOnTheWorkersOfANodeSet(t *testing.T) {
@@ -96,12 +98,80 @@ func TestSSSDOfLoginPodsTrustsTheAuthoritiesOfAConfigMap(t *testing.T) {
 	}
 }
 
+func TestSSSDRunsBesideSlurmctldAndSlurmrestd(t *testing.T) {
+	d := load(t)
+	const both = "sssdConfSecretRefName: directory, sssdDebugLevel: 6, sssdLdapCAConfigMapRefName: ca"
+	const block = `sssd: {image: "reg/sssd:1", imagePullSecrets: [{name: pull}], resources: {memory: 64Mi}, customEnv: [{name: A, value: b}]}`
+	conf := corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "directory"}, Key: "sssd.conf"}
+	authorities := &slinkyv1beta1.ObjectReference{Name: "ca"}
+	for name, tt := range map[string]struct {
+		controller string
+		want       *slinkyv1beta1.SSSD
+		container  string
+		pull       []corev1.LocalObjectReference
+		ignored    []string
+		problem    string
+	}{
+		"an sssd.conf is all that is needed":         {controller: "sssdConfSecretRefName: directory", want: &slinkyv1beta1.SSSD{ConfRef: conf}},
+		"a debug level and authorities are SSSD's":   {controller: both, want: &slinkyv1beta1.SSSD{ConfRef: conf, AuthoritiesRef: authorities}, container: `{"env":[{"name":"SSSD_OPTIONS","value":"--debug-level=6"}]}`},
+		"the image of Soperator is replaced by ours": {controller: `sssdConfSecretRefName: directory, sssd: {image: "soperator/sssd:5.0.0-slurm26.05.3-nebius-2"}`, want: &slinkyv1beta1.SSSD{ConfRef: conf}, container: `{"imagePullPolicy":"IfNotPresent"}`},
+		"another image is pulled for both pods": {
+			controller: "sssdConfSecretRefName: directory, " + block, want: &slinkyv1beta1.SSSD{ConfRef: conf}, pull: []corev1.LocalObjectReference{{Name: "pull"}},
+			container: `{"env":[{"name":"A","value":"b"}],"image":"reg/sssd:1","imagePullPolicy":"IfNotPresent","resources":{"limits":{"memory":"64Mi"},"requests":{"memory":"64Mi"}}}`,
+		},
+		"nothing runs without an sssd.conf": {controller: block + ", sssdDebugLevel: 6, sssdLdapCAConfigMapRefName: ca", ignored: []string{
+			"spec.slurmNodes.controller.sssd (without sssdConfSecretRefName)", "spec.slurmNodes.controller.sssdDebugLevel (without sssdConfSecretRefName)",
+			"spec.slurmNodes.controller.sssdLdapCAConfigMapRefName (without sssdConfSecretRefName)",
+		}},
+		"the name of the sidecar is taken": {
+			controller: "sssdConfSecretRefName: directory, customInitContainers: [{name: sssd, image: i}]", want: &slinkyv1beta1.SSSD{ConfRef: conf},
+			problem: "spec.slurmNodes.controller.sssdConfSecretRefName: an entry of customInitContainers is called sssd as well; give that entry another name",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := Cluster(d.cluster(t, "{slurmNodes: {controller: {"+tt.controller+"}}}"))
+			got := out.Components.Controller.Spec.SSSD
+			var container string
+			if got != nil && got.Container != nil {
+				container, got.Container = string(got.Container.Raw), nil
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if container != tt.container {
+				t.Errorf("the container is %s, want %s", container, tt.container)
+			}
+			if diff := cmp.Diff(tt.ignored, out.Ignored); diff != "" {
+				t.Error(diff)
+			}
+			if got := out.Problems.Message(); got != tt.problem {
+				t.Errorf("the problem is %q, want %q", got, tt.problem)
+			}
+			for of, template := range map[string]slinkyv1beta1.PodTemplate{
+				"slurmctld": out.Components.Controller.Spec.Template, "slurmrestd": out.Components.RestAPI.Spec.Template,
+			} {
+				var pod corev1.PodSpec
+				if template.Spec != nil {
+					decoded, err := template.Spec.Decode()
+					if err != nil {
+						t.Fatal(err)
+					}
+					pod = *decoded
+				}
+				if diff := cmp.Diff(tt.pull, pod.ImagePullSecrets); diff != "" {
+					t.Errorf("%s: %s", of, diff)
+				}
+			}
+		})
+	}
+}
+
 func TestWhereSSSDRunsIsTold(t *testing.T) {
 	d := load(t)
 	const cluster = `
 metadata: {name: demo}
 kind: SlurmCluster
-spec: {slurmNodes: {controller: {sssdConfSecretRefName: directory}, login: {size: 1, sssd: {image: i}}}}
+spec: {slurmNodes: {login: {size: 1, sssd: {image: i}}}}
 ---
 kind: NodeSet
 metadata: {name: gpu}
@@ -110,7 +180,7 @@ spec: {slurmd: {image: {repository: r, tag: t}}, sssd: {image: {repository: s}}}
 	in := d.input(t, cluster)
 	notes := append(Cluster(in).Notes, NodeSet(in.Cluster, &in.NodeSets[0]).Notes...)
 	for _, want := range []string{
-		"spec.slurmNodes.controller: the image of slurmctld has no SSSD", "spec.slurmNodes.login.sssd: SSSD runs in the container of sshd,",
+		"spec.slurmNodes.login.sssd: SSSD runs in the container of sshd,",
 		"spec.sssd: SSSD runs in the container of slurmd,",
 	} {
 		if !slices.ContainsFunc(notes, func(note string) bool { return strings.HasPrefix(note, want) }) {

@@ -88,11 +88,11 @@ type SlurmNode struct {
 	PriorityClass string `json:"priorityClass,omitempty"`
 }
 
-// SSSDSettings make the users of a directory known. SSSD runs in the container of sshd. slurmctld has none: its
-// settings have no effect in this version.
+// SSSDSettings make the users of a directory known. In login pods SSSD runs in the container of sshd. Beside slurmctld and slurmrestd it
+// has a container of its own.
 type SSSDSettings struct {
-	// SSSD is a container of its own for SSSD. It has no effect in this version: SSSD runs in the container of sshd, with its image.
-	// Default: none.
+	// SSSD is the container of SSSD beside slurmctld. It has no effect for login pods: SSSD runs in the container of sshd, with its image.
+	// Default image: that of login pods.
 	// +optional
 	SSSD *NodeContainer `json:"sssd,omitempty"`
 
