@@ -75,7 +75,7 @@ func (c *composer) controllerSSSD(spec *corev1.PodSpec) *slinkyv1beta1.SSSD {
 	c.addSSSDDebugLevel(&container, node.SSSDDebugLevel, controllerPath+".sssdDebugLevel")
 	out := &slinkyv1beta1.SSSD{Container: containerOverlay(container), ConfRef: *sssdConf(node.SSSDConfSecretRefName)}
 	if name := node.SSSDLdapCAConfigMapRefName; name != "" {
-		out.AuthoritiesRef = &slinkyv1beta1.ObjectReference{Name: name}
+		out.AuthoritiesRef = &corev1.LocalObjectReference{Name: name}
 	}
 	return out
 }

@@ -103,7 +103,7 @@ func TestSSSDRunsBesideSlurmctldAndSlurmrestd(t *testing.T) {
 	const both = "sssdConfSecretRefName: directory, sssdDebugLevel: 6, sssdLdapCAConfigMapRefName: ca"
 	const block = `sssd: {image: "reg/sssd:1", imagePullSecrets: [{name: pull}], resources: {memory: 64Mi}, customEnv: [{name: A, value: b}]}`
 	conf := corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "directory"}, Key: "sssd.conf"}
-	authorities := &slinkyv1beta1.ObjectReference{Name: "ca"}
+	authorities := &corev1.LocalObjectReference{Name: "ca"}
 	for name, tt := range map[string]struct {
 		controller string
 		want       *slinkyv1beta1.SSSD

@@ -32,6 +32,7 @@ import (
 var meantEmpty = map[string]string{
 	"jail: {":                  "a jail without a volume, which is told; the field is newer than the programs in question",
 	"munge: {":                 "munge without a key, which admission refuses; the field is newer than the programs in question",
+	"sssd: {":                  "SSSD without an sssd.conf, which admission refuses; the field is newer than the programs in question",
 	"storageConfig.tls: {":     "a set of authorities without any; the field is newer than the programs in question",
 	"persistence: {":           "no storage class and a selector of every volume are among the empty fields",
 	"powerSaving: {}":          "Slurm powers the workers; the field is newer than the programs in question",

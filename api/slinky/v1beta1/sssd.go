@@ -28,5 +28,13 @@ type SSSD struct {
 	// AuthoritiesRef is a ConfigMap with certificate authorities in PEM, one or several under any keys, by which SSSD trusts LDAP servers.
 	// They are also files in /etc/ldap/ca, for an sssd.conf that names one as ldap_tls_cacert. Default: those of the image.
 	// +optional
-	AuthoritiesRef *ObjectReference `json:"authoritiesRef,omitempty"`
+	AuthoritiesRef *corev1.LocalObjectReference `json:"authoritiesRef,omitempty"`
+}
+
+// Authorities is the name of the ConfigMap with certificate authorities; empty for none.
+func (s *SSSD) Authorities() string {
+	if s == nil || s.AuthoritiesRef == nil {
+		return ""
+	}
+	return s.AuthoritiesRef.Name
 }

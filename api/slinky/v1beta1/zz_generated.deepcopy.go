@@ -1302,7 +1302,7 @@ func (in *SSSD) DeepCopyInto(out *SSSD) {
 	in.ConfRef.DeepCopyInto(&out.ConfRef)
 	if in.AuthoritiesRef != nil {
 		in, out := &in.AuthoritiesRef, &out.AuthoritiesRef
-		*out = new(ObjectReference)
+		*out = new(v1.LocalObjectReference)
 		**out = **in
 	}
 }

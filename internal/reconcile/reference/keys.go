@@ -94,11 +94,11 @@ func (r Reader) SSSDDigest(ctx context.Context, c *slinkyv1beta1.Controller, sea
 	}
 	conf, err := r.SecretValue(ctx, c.Namespace, sssd.ConfRef, path)
 	content := map[string][]byte{sssd.ConfRef.Key: conf}
-	if ref := sssd.AuthoritiesRef; err == nil && ref != nil {
+	if name := sssd.Authorities(); err == nil && name != "" {
 		var files map[string]string
-		files, err = r.ConfigMap(ctx, c.Namespace, ref.Name, path)
-		for name, text := range files {
-			content["authorities/"+name] = []byte(text)
+		files, err = r.ConfigMap(ctx, c.Namespace, name, path)
+		for key, text := range files {
+			content["authorities/"+key] = []byte(text)
 		}
 	}
 	return label.Seal(seal, content), err
@@ -110,8 +110,8 @@ func SSSDReferences(sssd *slinkyv1beta1.SSSD) []string {
 		return nil
 	}
 	refs := []string{To("Secret", sssd.ConfRef.Name)}
-	if sssd.AuthoritiesRef != nil {
-		refs = append(refs, To("ConfigMap", sssd.AuthoritiesRef.Name))
+	if name := sssd.Authorities(); name != "" {
+		refs = append(refs, To("ConfigMap", name))
 	}
 	return refs
 }

@@ -35,11 +35,11 @@ func AddSSSD(spec *corev1.PodSpec, sssd *slinkyv1beta1.SSSD, image, path string)
 		return nil
 	}
 	generated, volumes := sssdSidecar(image), sssdVolumes(sssd)
-	if ref := sssd.AuthoritiesRef; ref != nil {
+	if name := sssd.Authorities(); name != "" {
 		generated.VolumeMounts = append(generated.VolumeMounts, corev1.VolumeMount{Name: sssdAuthoritiesVolume, MountPath: sssdAuthoritiesDir, ReadOnly: true})
 		volumes = append(volumes, corev1.Volume{Name: sssdAuthoritiesVolume, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 			// The operator waits for it. When it goes later, no daemon is to wait with its pod.
-			LocalObjectReference: corev1.LocalObjectReference{Name: ref.Name}, Optional: new(true),
+			LocalObjectReference: corev1.LocalObjectReference{Name: name}, Optional: new(true),
 		}}})
 	}
 	sidecar, err := overlay.Container(generated, sssd.Container, path+".container")
