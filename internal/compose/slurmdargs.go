@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/coxswain-hpc/coxswain/internal/render/pod"
 )
 
 // instanceVariable is the variable of workers with the name of their Kubernetes node.
@@ -18,9 +20,7 @@ const instanceVariable = "INSTANCE_ID"
 // addInstance has the node carry the name of its Kubernetes node as InstanceId, which the exporter has as instance_id. An option of the
 // user's comes later, and counts.
 func (w *workers) addInstance() {
-	if !slices.ContainsFunc(w.container.Env, func(e corev1.EnvVar) bool { return e.Name == instanceVariable }) {
-		w.container.Env = append(w.container.Env, fromField(instanceVariable, "spec.nodeName"))
-	}
+	pod.AddEnv(&w.container, pod.FieldEnv(instanceVariable, "spec.nodeName"))
 	w.container.Args = append([]string{"--instance-id", "$(" + instanceVariable + ")"}, w.container.Args...)
 }
 
@@ -60,11 +60,7 @@ func (w *workers) addExtra(f *findings, text, path string, others ...corev1.EnvV
 func contractVariables(service string, requests corev1.ResourceList) []corev1.EnvVar {
 	memory := requests.Memory().Value() >> 20
 	return []corev1.EnvVar{
-		fromField("K8S_POD_NAME", "metadata.name"), fromField("K8S_POD_NAMESPACE", "metadata.namespace"),
+		pod.FieldEnv("K8S_POD_NAME", "metadata.name"), pod.FieldEnv("K8S_POD_NAMESPACE", "metadata.namespace"),
 		{Name: "K8S_SERVICE_NAME", Value: service}, {Name: "SLURM_REAL_MEMORY", Value: strconv.FormatInt(memory, 10)},
 	}
-}
-
-func fromField(name, path string) corev1.EnvVar {
-	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
 }

@@ -30,11 +30,8 @@ func (f *findings) addSSSDDebugLevel(container *corev1.Container, level int32, p
 	if level == 0 {
 		return
 	}
-	if slices.ContainsFunc(container.Env, func(e corev1.EnvVar) bool { return e.Name == sssdOptionsVariable }) {
-		f.ignore(true, path+" (with "+sssdOptionsVariable+" in customEnv)")
-		return
-	}
-	container.Env = append(container.Env, corev1.EnvVar{Name: sssdOptionsVariable, Value: "--debug-level=" + strconv.Itoa(int(level))})
+	added := pod.AddEnv(container, corev1.EnvVar{Name: sssdOptionsVariable, Value: "--debug-level=" + strconv.Itoa(int(level))})
+	f.ignore(!added, path+" (with "+sssdOptionsVariable+" in customEnv)")
 }
 
 // ldapCADir has the certificates that the SSSD of a container trusts an LDAP server by. start-ssh reads all files there.

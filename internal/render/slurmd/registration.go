@@ -13,6 +13,7 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
+	"github.com/coxswain-hpc/coxswain/internal/render/pod"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 )
 
@@ -113,11 +114,7 @@ func nameAfterKubeNode(spec *corev1.PodSpec) {
 		if c.Name != slinkyv1beta1.NameSlurmd {
 			continue
 		}
-		if !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == kubeNodeVariable }) {
-			c.Env = append(c.Env, corev1.EnvVar{Name: kubeNodeVariable, ValueFrom: &corev1.EnvVarSource{
-				FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"},
-			}})
-		}
+		pod.AddEnv(c, pod.FieldEnv(kubeNodeVariable, "spec.nodeName"))
 		c.Args = append([]string{"-N", "$(" + kubeNodeVariable + ")"}, c.Args...)
 	}
 }

@@ -228,8 +228,8 @@ func nodeConf(n *slinkyv1beta1.NodeSet) (conf.NodeConf, error) {
 // topologyEnv is the place of the worker's Kubernetes node in the network, by the names that the images of releases 1.0 and 1.3 read.
 // Its value is the annotation of the pod when the container starts.
 func topologyEnv() []corev1.EnvVar {
-	source := &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['" + slinkyv1beta1.AnnotationTopologySpec + "']"}}
-	return []corev1.EnvVar{{Name: "POD_TOPOLOGY", ValueFrom: source}, {Name: topologyVariable, ValueFrom: source}}
+	const path = "metadata.annotations['" + slinkyv1beta1.AnnotationTopologySpec + "']"
+	return []corev1.EnvVar{pod.FieldEnv("POD_TOPOLOGY", path), pod.FieldEnv(topologyVariable, path)}
 }
 
 // limit sets variables with what the pod may use, so that slurmd registers no more: whole CPUs, rounded up, and MiB. Both the
@@ -239,16 +239,14 @@ func limit(spec *corev1.PodSpec) {
 	if c == nil {
 		return
 	}
-	var pod corev1.ResourceList
+	var ofPod corev1.ResourceList
 	if spec.Resources != nil {
-		pod = spec.Resources.Limits
+		ofPod = spec.Resources.Limits
 	}
 	tell := func(name string, kind corev1.ResourceName, amount func(resource.Quantity) int64) {
-		value := lesser(c.Resources.Limits[kind], pod[kind])
-		if value.IsZero() || slices.ContainsFunc(c.Env, func(have corev1.EnvVar) bool { return have.Name == name }) {
-			return
+		if value := lesser(c.Resources.Limits[kind], ofPod[kind]); !value.IsZero() {
+			pod.AddEnv(c, corev1.EnvVar{Name: name, Value: strconv.FormatInt(amount(value), 10)})
 		}
-		c.Env = append(c.Env, corev1.EnvVar{Name: name, Value: strconv.FormatInt(amount(value), 10)})
 	}
 	tell("POD_CPUS", corev1.ResourceCPU, func(q resource.Quantity) int64 { return q.Value() })
 	tell("POD_MEMORY", corev1.ResourceMemory, func(q resource.Quantity) int64 { return q.Value() >> 20 })
