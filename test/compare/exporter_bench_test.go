@@ -34,10 +34,9 @@ func BenchmarkExporterOfARealSlurm(b *testing.B) {
 			continue
 		}
 		box := realslurm.Start(b, root, fmt.Sprintf("MaxNodeCount=20000\nSelectTypeParameters=CR_Core\nMaxJobCount=50000\nNodeName=n[00001-%05d] CPUs=64 RealMemory=512000 Gres=gpu:8 State=EXTERNAL", nodes))
-		box.Run("bash", "-c", "cd /; SLURM_JWT=daemon SLURMRESTD_JSON=compact LD_PRELOAD=libmimalloc.so.3 MIMALLOC_PURGE_DELAY=0 setsid setpriv --reuid 65534 --regid 65534 --clear-groups "+
-			"slurmrestd -a rest_auth/jwt -s openapi/slurmctld unix:/mnt/pod.sock </dev/null >/mnt/pod.log 2>&1 & echo $! >/run/pod.pid; for ((i = 0; i < 100; i++)); do [[ -S /mnt/pod.sock ]] && exit; sleep 0.1; done; cat /mnt/pod.log; exit 1")
+		pod := box.StartRest("pod", "openapi/slurmctld", "SLURMRESTD_JSON=compact", "LD_PRELOAD=libmimalloc.so.3", "MIMALLOC_PURGE_DELAY=0")
 		submitExternal(b, box.Transport, jobs)
-		calls := &byCall{RoundTripper: box.Listener("pod.sock"), bytes: map[string]*atomic.Int64{"nodes": {}, "jobs": {}, "diag": {}}}
+		calls := &byCall{RoundTripper: pod, bytes: map[string]*atomic.Int64{"nodes": {}, "jobs": {}, "diag": {}}}
 		l, err := slurmcache.New(slurmcache.Key{Namespace: "ns", Name: "c"}, slurmcache.Config{Endpoint: "http://exported", Issuer: issuer(b, "nobody")}, slurmcache.Options{Transport: calls})
 		if err != nil {
 			b.Fatal(err)

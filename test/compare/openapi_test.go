@@ -58,18 +58,13 @@ func TestTheDocumentsOfSlurmsAnswersAreThoseOfItsSlurmrestd(t *testing.T) {
 // document returns the OpenAPI document that a slurmrestd serves. slurmrestd asks no other daemon for it.
 func document(t *testing.T, box *realslurm.Box) []byte {
 	t.Helper()
-	box.Run("bash", "-c", "cd /; SLURM_JWT=daemon setsid setpriv --reuid 65534 --regid 65534 --clear-groups "+
-		"slurmrestd -a rest_auth/jwt -s openapi/slurmctld,openapi/slurmdbd unix:/mnt/document.sock </dev/null >/mnt/document.log 2>&1 &")
-	box.Wait("slurmrestd", func() bool {
-		_, err := os.Stat(box.Path("document.sock"))
-		return err == nil
-	})
+	transport := box.StartRest("slurmrestd", "openapi/slurmctld,openapi/slurmdbd")
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://box/openapi/v3", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	request.Header.Set("X-SLURM-USER-TOKEN", "any")
-	answer, err := box.Listener("document.sock").RoundTrip(request)
+	answer, err := transport.RoundTrip(request)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -52,24 +51,9 @@ type daemon struct {
 func Start(t testing.TB, root Root, extra string) *Box {
 	t.Helper()
 	b := Open(t, root, extra)
-	b.Transport = b.Listener("rest.sock")
 	b.StartController()
-	b.start("slurmrestd", "SLURM_JWT=daemon exec setpriv --reuid 65534 --regid 65534 --clear-groups "+
-		"slurmrestd -a rest_auth/jwt -s openapi/slurmctld unix:/mnt/rest.sock")
-	b.Wait("slurmrestd", func() bool {
-		_, err := os.Stat(b.Path("rest.sock"))
-		return err == nil
-	})
+	b.Transport = b.StartRest("slurmrestd", "openapi/slurmctld")
 	return b
-}
-
-// Listener returns a transport to the listener, now or later, at a socket in the box's directory, whatever the host of an URL is.
-func (b *Box) Listener(socket string) http.RoundTripper {
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", b.Path(socket))
-	}}
-	b.t.Cleanup(transport.CloseIdleConnections)
-	return transport
 }
 
 // Open makes a box in which nothing runs yet. It ends with the test.
