@@ -17,11 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
+	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
 // Watches is what wakes the reconciler of a kind.
@@ -173,5 +175,22 @@ func SlurmChanges(caches *slurmcache.Registry, wake func(ctx context.Context, qu
 			}
 		}()
 		return nil
+	})
+}
+
+// WorkerChanges is a source that puts on the queue what requests returns for the worker pod of each Slurm node that changed, or for all worker
+// pods of a cluster that changed. The controller of worker pods adds the index that it uses.
+func WorkerChanges(caches *slurmcache.Registry, pods client.Reader, requests handler.MapFunc) source.Source {
+	return SlurmChanges(caches, func(ctx context.Context, queue Queue, change slurmcache.Change) {
+		found, err := workerpod.OfSlurmNode(ctx, pods, change.Cluster.Namespace, change.Cluster.Name, change.Node)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Could not find the pod of a Slurm node", "cluster", change.Cluster.String(), "node", change.Node)
+			return
+		}
+		for i := range found {
+			for _, request := range requests(ctx, &found[i]) {
+				queue.Add(request)
+			}
+		}
 	})
 }

@@ -28,7 +28,7 @@ var arrows = []struct {
 	{"webhook", "compose controller operator problem reconcile render workerpod"},
 	{"operator", "controller health kube observe reconcile render slurm"},
 	{"controller", "compose health kube node problem reconcile render slurm workerpod"},
-	{"reconcile", "compose kube observe problem render slurm"},
+	{"reconcile", "compose kube observe problem render slurm workerpod"},
 	{"observe", "slurm workerpod"},
 	{"health", "problem slurm workerpod"},
 	{"compose", "kube problem render slurm"},

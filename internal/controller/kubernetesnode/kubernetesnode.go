@@ -52,7 +52,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, caches *s
 		For(&corev1.Node{}, builder.WithPredicates(r.nodeChanges())).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.waiting), builder.WithPredicates(othersChanges())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(nodeOf), builder.WithPredicates(podChanges())).
-		WatchesRawSource(reconcile.SlurmChanges(caches, r.wake)).
+		WatchesRawSource(reconcile.WorkerChanges(caches, r.Client, nodeOf)).
 		Complete(base.Traced("kubernetesnode", &corev1.Node{}, r))
 	if err != nil {
 		return fmt.Errorf("setting up the controller of Kubernetes nodes: %w", err)

@@ -16,8 +16,6 @@ import (
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/health"
-	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -97,9 +95,9 @@ func podChanges() predicate.Predicate {
 	}})
 }
 
-// nodeOf returns the Kubernetes node of a pod.
+// nodeOf returns the Kubernetes node of a pod that has one.
 func nodeOf(_ context.Context, o client.Object) []ctrl.Request {
-	if pod, ok := o.(*corev1.Pod); ok {
+	if pod, ok := o.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
 		return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: pod.Spec.NodeName}}}
 	}
 	return nil
@@ -116,18 +114,4 @@ func (r *reconciler) waiting(ctx context.Context, _ client.Object) []ctrl.Reques
 		out = append(out, ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
 	}
 	return out
-}
-
-// wake wakes the Kubernetes nodes of the pods whose Slurm node changed.
-func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change slurmcache.Change) {
-	pods, err := workerpod.OfSlurmNode(ctx, r.Client, change.Cluster.Namespace, change.Cluster.Name, change.Node)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "Could not find the pod of a Slurm node", "cluster", change.Cluster.String(), "node", change.Node)
-		return
-	}
-	for i := range pods {
-		if name := pods[i].Spec.NodeName; name != "" {
-			queue.Add(ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
-		}
-	}
 }

@@ -19,7 +19,6 @@ import (
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile"
-	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 	"github.com/coxswain-hpc/coxswain/internal/workerpod"
 )
 
@@ -73,18 +72,6 @@ func requestsFor(pods []corev1.Pod) []ctrl.Request {
 		requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&pods[i])})
 	}
 	return requests
-}
-
-// wake wakes the pods whose Slurm node changed.
-func (r *reconciler) wake(ctx context.Context, queue reconcile.Queue, change slurmcache.Change) {
-	pods, err := workerpod.OfSlurmNode(ctx, r.Client, change.Cluster.Namespace, change.Cluster.Name, change.Node)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "Could not find the pod of a Slurm node", "cluster", change.Cluster.String(), "node", change.Node)
-		return
-	}
-	for i := range pods {
-		queue.Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&pods[i])})
-	}
 }
 
 // wakeWhenPermitted wakes pods that waited for a permit.

@@ -95,7 +95,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, base reconcile.Base, caches *s
 		Watches(&corev1.Pod{}, withHighPriority(reconcile.SameName), builder.WithPredicates(cordons())).
 		Watches(&corev1.Node{}, withHighPriority(r.podsOn), builder.WithPredicates(r.kubeNodeChanges())).
 		Watches(&slinkyv1beta1.NodeSet{}, handler.EnqueueRequestsFromMapFunc(r.podsOf), builder.WithPredicates(nodeSetChanges())).
-		WatchesRawSource(reconcile.SlurmChanges(r.caches, r.wake)).
+		WatchesRawSource(reconcile.WorkerChanges(r.caches, r.Client, reconcile.SameName)).
 		WatchesRawSource(r.wakeWhenPermitted()).
 		WatchesRawSource(r.wakeByStorage()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(concurrency, base.Concurrency)}).
