@@ -6,9 +6,9 @@ package reconcile
 import (
 	"context"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/coxswain-hpc/coxswain/internal/observe/tracing"
 	"github.com/coxswain-hpc/coxswain/internal/problem/rule"
 )
 
@@ -20,8 +20,8 @@ func TraceRules(ctx context.Context, rules []rule.Fired) {
 	}
 	for _, r := range rules {
 		span.AddEvent("rule", trace.WithAttributes(
-			attribute.String("coxswain.rule.question", r.Question), attribute.String("coxswain.rule.when", r.Name),
-			attribute.String("coxswain.rule.then", r.Does), attribute.String("coxswain.rule.why", r.Why),
+			tracing.KeyRuleQuestion.String(r.Question), tracing.KeyRuleWhen.String(r.Name),
+			tracing.KeyRuleThen.String(r.Does), tracing.KeyRuleWhy.String(r.Why),
 		))
 	}
 }

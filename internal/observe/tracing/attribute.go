@@ -37,6 +37,14 @@ const (
 	keyReceived = attribute.Key("http.response.body.size")
 )
 
+// Keys of the attributes of a rule that has decided: rule.Fired has what they mean.
+const (
+	KeyRuleQuestion = attribute.Key("coxswain.rule.question")
+	KeyRuleWhen     = attribute.Key("coxswain.rule.when")
+	KeyRuleThen     = attribute.Key("coxswain.rule.then")
+	KeyRuleWhy      = attribute.Key("coxswain.rule.why")
+)
+
 // attributes returns which object has changed.
 func (c change) attributes() []attribute.KeyValue {
 	return []attribute.KeyValue{
