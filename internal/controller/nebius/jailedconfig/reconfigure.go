@@ -22,17 +22,18 @@ import (
 // begins another, which does no harm.
 type round struct {
 	// before is when each slurmd had started.
-	before          map[string]time.Time
-	began, deadline time.Time
-	pause           time.Duration
+	before map[string]time.Time
+	began  time.Time
+	pause  time.Duration
 }
 
 // roundInterval is the time between the beginnings of two rounds. Slurm reports in whole seconds when a slurmd has started: if one rereads
 // twice within a second, the second time cannot be seen.
 const roundInterval = 2 * time.Second
 
-// againInterval is how long after an unclear round the next one begins: a second reconfiguration within less could end a slurmd.
-const againInterval = 3 * time.Second
+// retryInterval is how long after the beginning of a round that hides a restart the next one begins: a second reconfiguration within less
+// could end a slurmd.
+const retryInterval = 3 * time.Second
 
 // waiting are the rounds under way, by group.
 type waiting struct {
@@ -114,7 +115,7 @@ func (r *reconciler) reconfigure(ctx context.Context, key string) (again time.Du
 			return min(endangeredInterval, r.Poll), fmt.Sprintf("slurmctld has no record of %s, and would end pending jobs that name it; it reconfigures when the node has registered or the jobs are gone",
 				hostlist.Compress(named)), nil
 		}
-		w = &round{before: map[string]time.Time{}, began: r.Clock.Now(), deadline: r.Clock.Now().Add(r.Wait), pause: min(time.Second, r.Poll)}
+		w = &round{before: map[string]time.Time{}, began: r.Clock.Now(), pause: min(time.Second, r.Poll)}
 		for _, n := range list.Nodes {
 			if counts(n) {
 				w.before[n.Name] = n.SlurmdTime
@@ -127,21 +128,21 @@ func (r *reconciler) reconfigure(ctx context.Context, key string) (again time.Du
 		r.waiting.begin(key, w, r.Clock.Now())
 		return w.pause, "slurmds reread their configuration", nil
 	}
-	late := w.late(list.Nodes)
+	pending := w.notRestarted(list.Nodes)
 	switch {
-	case len(late) == 0:
+	case len(pending) == 0:
 		r.waiting.end(key)
 		return 0, "", nil
-	case w.unclear(list.Nodes) && !r.Clock.Now().Before(w.began.Add(againInterval)):
+	case w.hidesRestart(list.Nodes) && !r.Clock.Now().Before(w.began.Add(retryInterval)):
 		r.waiting.end(key)
 		return w.pause, "slurmds are asked to reread their configuration once more", nil
-	case r.Clock.Now().Before(w.deadline):
+	case r.Clock.Now().Before(w.began.Add(r.Wait)):
 		w.pause = min(2*w.pause, r.Poll)
 		return w.pause, "slurmds reread their configuration", nil
 	}
 	r.waiting.end(key)
 	return 0, "", fmt.Errorf("%d of %d slurmds have not reread their configuration within %s, and are asked again: %s",
-		len(late), len(w.before), r.Wait, few(late))
+		len(pending), len(w.before), r.Wait, few(pending))
 }
 
 // nodes lists the nodes of Slurm, and waits longer for the answer the more often none came.
@@ -153,8 +154,8 @@ func (r *reconciler) nodes(ctx context.Context, slurm Slurm) (rest.NodeList, err
 	return list, err
 }
 
-// late returns the nodes whose slurmds have not started anew, of those that were there and still count.
-func (w *round) late(nodes []*rest.Node) []string {
+// notRestarted returns the nodes whose slurmds have not started anew, of those that were there and still count.
+func (w *round) notRestarted(nodes []*rest.Node) []string {
 	var names []string
 	for _, n := range nodes {
 		if before, was := w.before[n.Name]; was && counts(n) && !n.SlurmdTime.After(before) {
@@ -165,9 +166,9 @@ func (w *round) late(nodes []*rest.Node) []string {
 	return names
 }
 
-// unclear reports whether a late slurmd had started in the very second in which the round began, because somebody else had Slurm reread its
-// configuration. Slurm shows the same time when it has started once more.
-func (w *round) unclear(nodes []*rest.Node) bool {
+// hidesRestart reports whether the restart of a slurmd cannot be seen: it had started in the very second in which the round began, because
+// somebody else had Slurm reread its configuration. Slurm shows the same time when it has started once more.
+func (w *round) hidesRestart(nodes []*rest.Node) bool {
 	return slices.ContainsFunc(nodes, func(n *rest.Node) bool {
 		before, was := w.before[n.Name]
 		return was && counts(n) && n.SlurmdTime.Equal(before) && before.Sub(w.began).Abs() <= roundInterval
