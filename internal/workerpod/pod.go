@@ -78,21 +78,3 @@ type Pod struct {
 	Was       bool
 	Forgotten bool
 }
-
-// Kept answers whether Slurm still has its state, by all workers of a cluster: Yes, unless it lacks more of the workers that it has had
-// than it has. It is never No: workers may have been made anew since.
-func Kept(all []Pod) node.Answer {
-	registered, missing := 0, 0
-	for _, p := range all {
-		switch {
-		case p.Registered == node.Yes, p.RegisteredAs != "":
-			registered++
-		case p.Registered == node.No && p.Was && p.Phase == "Running" && !p.Terminating:
-			missing++
-		}
-	}
-	if missing > registered {
-		return node.Unknown
-	}
-	return node.Yes
-}

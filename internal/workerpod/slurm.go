@@ -75,5 +75,23 @@ func StateKept(all []corev1.Pod, slurm Slurm) node.Answer {
 	for i := range all {
 		facts = append(facts, Seen(&all[i], slurm))
 	}
-	return Kept(facts)
+	return kept(facts)
+}
+
+// kept answers whether Slurm still has its state, by all workers of a cluster: Yes, unless it lacks more of the workers that it has had
+// than it has. It is never No: workers may have been made anew since.
+func kept(all []Pod) node.Answer {
+	registered, missing := 0, 0
+	for _, p := range all {
+		switch {
+		case p.Registered == node.Yes, p.RegisteredAs != "":
+			registered++
+		case p.Registered == node.No && p.Was && p.Phase == "Running" && !p.Terminating:
+			missing++
+		}
+	}
+	if missing > registered {
+		return node.Unknown
+	}
+	return node.Yes
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/coxswain-hpc/coxswain/internal/slurm/node"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/rest"
 	"github.com/coxswain-hpc/coxswain/internal/slurm/slurmcache"
 )
@@ -49,6 +50,39 @@ func TestUnderWhichNameAWorkerHasRegistered(t *testing.T) {
 			}
 			if got := RegisteredAs(pod, slurmcache.NewSnapshot(time.Now(), slurmcache.Fresh, tt.node)); got != tt.want {
 				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestWhetherSlurmHasKeptItsState(t *testing.T) {
+	pod := func(registered node.Answer, change ...func(*Pod)) Pod {
+		p := Pod{Phase: "Running", Ready: true, Registered: registered}
+		for _, c := range change {
+			c(&p)
+		}
+		return p
+	}
+	was := func(p *Pod) { p.Was = true }
+	unready := func(p *Pod) { p.Ready = false }
+	terminating := func(p *Pod) { p.Terminating = true }
+	tests := []struct {
+		name string
+		pods []Pod
+		want node.Answer
+	}{
+		{"Slurm that has all records has kept its state", []Pod{pod(node.Yes, was), pod(node.Yes, was)}, node.Yes},
+		{"Slurm that lacks one record of several has kept its state", []Pod{pod(node.Yes, was), pod(node.No, was)}, node.Yes},
+		{"Slurm that lacks most records may have lost its state", []Pod{pod(node.Yes, was), pod(node.No, was), pod(node.No, was)}, node.Unknown},
+		{"Slurm that lacks the only record may have lost its state", []Pod{pod(node.No, was)}, node.Unknown},
+		{"Slurm that lacks the only record may have lost its state, also when the worker is not ready", []Pod{pod(node.No, was, unready)}, node.Unknown},
+		{"workers that Slurm never had prove nothing", []Pod{pod(node.No), pod(node.No), pod(node.No)}, node.Yes},
+		{"workers that are going prove nothing", []Pod{pod(node.No, was, terminating), pod(node.No, was, terminating), pod(node.Yes)}, node.Yes},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := kept(tt.pods); got != tt.want {
+				t.Errorf("%s, want %s", got, tt.want)
 			}
 		})
 	}
