@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -68,10 +69,12 @@ func (r *reconciler) gather(ctx context.Context, check *nebiusv1alpha1.ActiveChe
 		if f.problems, err = problem.FromError(errors.Join(err, sourcesErr)); err != nil {
 			return f, err
 		}
-		if f.GPUs, err = r.wantsGPUs(ctx, f.Cluster); err != nil {
+		if f.cache, f.runs, err = r.runs(ctx, check, f.Jobs); err != nil {
 			return f, err
 		}
-		f.cache, f.runs, err = r.runs(ctx, check, f.Jobs)
+		if slices.ContainsFunc(f.runs, submits) {
+			f.GPUs, err = r.wantsGPUs(ctx, f.Cluster)
+		}
 		return f, err
 	}
 	r.forget(client.ObjectKeyFromObject(check)) // it may have been one of Slurm jobs
@@ -240,6 +243,11 @@ func (r *reconciler) source(ctx context.Context, namespace string, source active
 		return "", false, fmt.Errorf("reading %s %s: %w", source.Kind, key, err)
 	}
 	return value, known, nil
+}
+
+// submits reports whether a run is about to be submitted.
+func submits(run activecheckplan.RunInput) bool {
+	return activecheckplan.NextStep(run.RunFacts) == activecheckplan.StepSubmit
 }
 
 // wantsGPUs reports whether workers of a cluster are meant to have GPUs.

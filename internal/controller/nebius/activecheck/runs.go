@@ -94,7 +94,7 @@ func (r *reconciler) readSnapshot(ctx context.Context, check types.NamespacedNam
 		return err
 	}
 	f.There, f.Refused = known.jobs, known.refused
-	if activecheckplan.NextStep(f.RunFacts) == activecheckplan.StepSubmit {
+	if submits(*f) {
 		f.Nodes = listed(snapshot)
 	}
 	return nil

@@ -37,7 +37,7 @@ type Input struct {
 	Access *Access
 	// Sources are the values that variables of Slurm jobs refer to.
 	Sources map[Source]string
-	// GPUs is true if workers of the cluster are meant to have GPUs.
+	// GPUs is true if workers of the cluster are meant to have GPUs. It is known only if a run is about to be submitted.
 	GPUs bool
 	// CronJob is the CronJob of the check; nil while there is none.
 	CronJob *batchv1.CronJob
