@@ -119,7 +119,7 @@ func pods(t *testing.T, objects []render.Object) string {
 		case *slinkyv1beta1.Accounting:
 			add(slurmdbd.Render(slurmdbd.Input{Accounting: o, SlurmKeyDigest: "a", JwtKeyDigest: "b", Password: "c", SealingKey: []byte("d"), Images: images}))
 		case *slinkyv1beta1.Controller:
-			in := slurmctld.Input{Controller: o, SlurmKeyDigest: "a", JwtKeyDigest: "b", Images: images}
+			in := slurmctld.Input{Controller: o, SlurmKeyDigest: "a", JwtKeyDigest: "b", ClusterDomain: "cluster.local", Images: images}
 			if o.Spec.AccountingRef != nil {
 				in.Accounting = accountings[o.Spec.AccountingRef.Name]
 			}

@@ -204,7 +204,7 @@ func meaning(t *testing.T, object map[string]any) map[string]any {
 		obj, out["rendered"] = a, text(t, slurmdbd.Render(slurmdbd.Input{Accounting: a, Password: "any", SealingKey: []byte("any"), Images: images}))
 	case "Controller":
 		a := decoded[slinkyv1beta1.Controller](t, object)
-		obj, out["rendered"] = a, text(t, slurmctld.Render(slurmctld.Input{Controller: a, Images: images}))
+		obj, out["rendered"] = a, text(t, slurmctld.Render(slurmctld.Input{Controller: a, ClusterDomain: "cluster.local", Images: images}))
 	case "RestApi":
 		a := decoded[slinkyv1beta1.RestApi](t, object)
 		obj, out["rendered"] = a, text(t, slurmrestd.Render(slurmrestd.Input{RestAPI: a, Controller: c, Images: images}))

@@ -77,7 +77,7 @@ func (m *maker) value(ctx context.Context, of client.Object, ref *corev1.ConfigM
 
 // slurmctld makes the objects of a Controller, and remembers its slurm.conf.
 func (m *maker) slurmctld(ctx context.Context, c *slinkyv1beta1.Controller) error {
-	in := slurmctld.Input{Controller: c, Images: m.images, SlurmKeyDigest: Unknown, JwtKeyDigest: Unknown, MungeKeyDigest: Unknown, SSSDDigest: Unknown}
+	in := slurmctld.Input{Controller: c, Images: m.images, ClusterDomain: m.ClusterDomain, SlurmKeyDigest: Unknown, JwtKeyDigest: Unknown, MungeKeyDigest: Unknown, SSSDDigest: Unknown}
 	if ref := c.Spec.AccountingRef; ref != nil {
 		accounting := &slinkyv1beta1.Accounting{}
 		found, err := m.get(ctx, c.Namespace, ref.Name, accounting)

@@ -52,6 +52,8 @@ type Input struct {
 	SlurmKeyDigest, JwtKeyDigest string
 	// MungeKeyDigest is that of the munge key, where munged runs.
 	MungeKeyDigest string
+	// ClusterDomain is the DNS domain of the Kubernetes cluster.
+	ClusterDomain string
 	// SSSDDigest is that of sssd.conf, where SSSD runs.
 	SSSDDigest string
 	Images     image.Set

@@ -38,7 +38,7 @@ func aNodeSet(t testing.TB, name, spec string) slinkyv1beta1.NodeSet {
 
 func input(t testing.TB, spec string) slurmctld.Input {
 	t.Helper()
-	return slurmctld.Input{Controller: aController(t, spec), SlurmKeyDigest: "digest-of-slurm-key", JwtKeyDigest: "digest-of-jwt-key", Images: images}
+	return slurmctld.Input{Controller: aController(t, spec), SlurmKeyDigest: "digest-of-slurm-key", JwtKeyDigest: "digest-of-jwt-key", ClusterDomain: "cluster.local", Images: images}
 }
 
 // withNodeSets are the NodeSets of docs/contributors/predecessors/slinky-objects.md#the-smallest-cluster and one more.

@@ -108,10 +108,13 @@ func podSpec(in Input) (corev1.PodSpec, error) {
 		errs = append(errs, err)
 		sidecars = append(sidecars, reconfigure)
 	}
+	// The srun of a batch script names the worker that it runs on, and slurmctld reports the end of a step to it. A name that does not
+	// resolve holds up slurmctld for ten seconds, with the lock on all nodes.
 	spec := corev1.PodSpec{
 		AutomountServiceAccountToken: new(false),
 		EnableServiceLinks:           new(false),
 		SecurityContext:              pod.RestrictedPod(pod.SlurmUID),
+		DNSConfig:                    &corev1.PodDNSConfig{Searches: []string{c.WorkerServiceName() + "." + c.Namespace + ".svc." + in.ClusterDomain}},
 		InitContainers:               sidecars,
 		Containers:                   []corev1.Container{slurmctld},
 		Volumes:                      volumes(c),

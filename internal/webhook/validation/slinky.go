@@ -76,7 +76,7 @@ func (l lookup) controller(ctx context.Context, c *slinkyv1beta1.Controller) (Fi
 	if err := slurmctld.CheckClusterName(c); err != nil && c.Spec.AccountingRef == nil {
 		f.Warnings = append(f.Warnings, err.Error())
 	}
-	in := slurmctld.Input{Controller: c, Images: images(), Release: l.release}
+	in := slurmctld.Input{Controller: c, ClusterDomain: anyDomain, Images: images(), Release: l.release}
 	err := errors.Join(l.files(ctx, c, &in.Files, &f), l.sharedClaim(ctx, c, &f))
 	out := slurmctld.Render(in)
 	f.add(out.Output)

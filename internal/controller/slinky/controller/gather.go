@@ -37,7 +37,7 @@ type facts struct {
 }
 
 func (r *reconciler) gather(ctx context.Context, c *slinkyv1beta1.Controller) (facts, error) {
-	f := facts{Input: slurmctld.Input{Controller: c, Images: r.Images}}
+	f := facts{Input: slurmctld.Input{Controller: c, Images: r.Images, ClusterDomain: r.ClusterDomain}}
 	accountingErr := r.accounting(ctx, c, &f.Input)
 	keysErr := r.readKeys(ctx, &f)
 	var err error
