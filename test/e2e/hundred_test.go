@@ -21,7 +21,7 @@ func (s *scene) knowsAHundred(t *testing.T, root *user) {
 		crew = append(crew, fmt.Sprintf("crew%d", i))
 	}
 	begun := time.Now()
-	root.runs(t, fmt.Sprintf("set -e; for i in $(seq 0 99); do createuser --uid $((5000 + i)) --groups video --ssh-key '%s' crew$i; done",
+	root.runs(t, fmt.Sprintf("set -e; for i in $(seq 0 99); do createuser --uid $((5000 + i)) --without-sudo --groups video --ssh-key '%s' crew$i; done",
 		strings.TrimSpace(stage.key.AuthorizedKey())))
 	made := time.Now()
 	s.knows(t, crew...)
@@ -29,7 +29,7 @@ func (s *scene) knowsAHundred(t *testing.T, root *user) {
 	for _, i := range []int{0, 42, 99} {
 		name := crew[i]
 		u := s.enterAt(t, "login", other, name)
-		want := fmt.Sprintf("%d(%s) %s video /home/%s", 5000+i, name, name, name)
+		want := fmt.Sprintf("%d(%s) %s video users /home/%s", 5000+i, name, name, name)
 		const who = `echo "$(id -u)($(id -un)) $(id -nG) $PWD"`
 		if got := u.runs(t, who); got != want {
 			t.Errorf("%s is %q on %s, want %q", name, got, other, want)

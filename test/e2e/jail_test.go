@@ -35,7 +35,7 @@ func TestJail(t *testing.T) {
 	t.Run("jobs run in the jail, with the user's groups, and are accounted for", func(t *testing.T) {
 		job := carol.submits(t, "pwd; id -un; id -nG; ls -d /scratch; test -e /etc/soperator-jail-populated && echo in the jail\n", "--output=/home/carol/where.out")
 		carol.awaits(t, job, "COMPLETED")
-		if got, want := carol.runs(t, "cat where.out"), "/home/carol\ncarol\ncarol video\n/scratch\nin the jail"; got != want {
+		if got, want := carol.runs(t, "cat where.out"), "/home/carol\ncarol\ncarol video users\n/scratch\nin the jail"; got != want {
 			t.Errorf("the job printed %q, want %q", got, want)
 		}
 		carol.walksThrough(t)
@@ -112,7 +112,7 @@ func (s *scene) awaitJob(t *testing.T, name string) {
 // newcomer makes a user in the jail, with a home and a key, and logs in as that user. It logs how long that takes.
 func (s *scene) newcomer(t *testing.T, root *user, name string) *user {
 	t.Helper()
-	root.runs(t, fmt.Sprintf("createuser --uid 2345 --groups video --ssh-key '%s' %s", strings.TrimSpace(stage.key.AuthorizedKey()), name))
+	root.runs(t, fmt.Sprintf("createuser --uid 2345 --without-sudo --groups video --ssh-key '%s' %s", strings.TrimSpace(stage.key.AuthorizedKey()), name))
 	made := time.Now()
 	door, err := walk.NewDoor(t.Context(), s.Kubernetes, s.name("login"), "login")
 	if err != nil {
