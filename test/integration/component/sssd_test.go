@@ -48,7 +48,9 @@ func TestSSSDOfSlurmctldFollowsItsConfiguration(t *testing.T) {
 	operator.Change(o, "directory", func(s *corev1.Secret) { s.Data["sssd.conf"] = []byte("two") })
 	before = changed(before)
 
-	operator.Change(o, "demo", func(c *slinkyv1beta1.Controller) { c.Spec.SSSD.AuthoritiesRef = &corev1.LocalObjectReference{Name: "ca"} })
+	operator.Change(o, "demo", func(c *slinkyv1beta1.Controller) {
+		c.Spec.SSSD.AuthoritiesRef = &corev1.LocalObjectReference{Name: "ca"}
+	})
 	operator.ExpectCondition[slinkyv1beta1.Controller](o, "demo", "Ready", metav1.ConditionFalse, "ReferenceNotFound")
 	if got := sssdDigests(o); got[0] != before[0] {
 		t.Error("slurmctld is replaced before the certificates are there")
