@@ -192,7 +192,7 @@ observe: bin/localkube bin/helm ## Run every query of the alerts and dashboards 
 
 .PHONY: faults
 faults: ## Try every fault at every sixth write (FAULTS_EVERY) of every third scenario (FAULTS_SHARE), in synthetic time. FAULTS=… for the tests that match.
-	@$(GO_TEST) -timeout 60m -run '$(FAULTS)' ./test/faults -faults.every=$(FAULTS_EVERY) -faults.share=$(FAULTS_SHARE)
+	@$(GO_TEST) -timeout 3h -run '$(FAULTS)' ./test/faults -faults.every=$(FAULTS_EVERY) -faults.share=$(FAULTS_SHARE)
 
 .PHONY: faults-all
 faults-all: ## Try every fault at every write of every scenario. Part of "make test-long".
