@@ -30,6 +30,8 @@ func (w Write) String() string { return fmt.Sprintf("%s %s (%d)", w.Method, w.Pa
 type Writes struct {
 	mu   sync.Mutex
 	seen []Write
+	// resets is how often Reset was called.
+	resets int
 }
 
 // All returns the writes since the last Reset, without Leases and Events.
@@ -44,11 +46,12 @@ func (w *Writes) Of(resource string) []Write {
 	return w.filter(func(x Write) bool { return slices.Contains(strings.Split(x.Path, "/"), resource) })
 }
 
-// Reset forgets what was counted.
+// Reset forgets what was counted. A write that is under way counts as before it: its effect may have been seen already.
 func (w *Writes) Reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seen = nil
+	w.resets++
 }
 
 // ExpectNone fails the test when anything was written since the last Reset, and lists it.
@@ -72,6 +75,9 @@ func (w *Writes) filter(keep func(Write) bool) []Write {
 // wrap returns a transport that counts.
 func (w *Writes) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		w.mu.Lock()
+		begun := w.resets
+		w.mu.Unlock()
 		response, err := next.RoundTrip(r)
 		if changes(r) {
 			write := Write{Method: r.Method, Path: r.URL.Path}
@@ -79,7 +85,9 @@ func (w *Writes) wrap(next http.RoundTripper) http.RoundTripper {
 				write.Code = response.StatusCode
 			}
 			w.mu.Lock()
-			w.seen = append(w.seen, write)
+			if w.resets == begun {
+				w.seen = append(w.seen, write)
+			}
 			w.mu.Unlock()
 		}
 		return response, err
