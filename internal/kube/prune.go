@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -39,7 +40,7 @@ func Prunable() []client.Object {
 		&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &corev1.ServiceAccount{},
 		&rbacv1.Role{}, &rbacv1.RoleBinding{},
 		&appsv1.StatefulSet{}, &appsv1.Deployment{}, &appsv1.DaemonSet{}, &batchv1.Job{}, &batchv1.CronJob{},
-		&policyv1.PodDisruptionBudget{}, &networkingv1.NetworkPolicy{},
+		&policyv1.PodDisruptionBudget{}, &networkingv1.NetworkPolicy{}, &discoveryv1.EndpointSlice{},
 	}
 }
 

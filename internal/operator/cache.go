@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -28,6 +29,7 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/nodeconfigurator"
 	"github.com/coxswain-hpc/coxswain/internal/controller/nebius/slurmcluster"
 	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/accounting"
+	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/loginset"
 	"github.com/coxswain-hpc/coxswain/internal/controller/slinky/restapi"
 	"github.com/coxswain-hpc/coxswain/internal/render/label"
 )
@@ -65,6 +67,7 @@ func cached(rebooters bool) map[client.Object]cache.ByObject {
 		&policyv1.PodDisruptionBudget{}: ours,
 		&corev1.PersistentVolumeClaim{}: ours,
 		&networkingv1.NetworkPolicy{}:   ours,
+		&discoveryv1.EndpointSlice{}:    ours,
 		&batchv1.Job{}:                  ours,
 		&batchv1.CronJob{}:              ours,
 		&corev1.ServiceAccount{}:        ours,
@@ -108,7 +111,7 @@ func normalize(o any) (any, error) {
 // owned returns the kinds that are looked up by their controller, each once.
 func owned() []client.Object {
 	kinds := []client.Object{&corev1.Pod{}, &appsv1.StatefulSet{}, &appsv1.Deployment{}}
-	for _, kind := range slices.Concat(slurmcluster.Prunes(), accounting.Prunes(), nodeconfigurator.Prunes(), restapi.Prunes()) {
+	for _, kind := range slices.Concat(slurmcluster.Prunes(), accounting.Prunes(), loginset.Prunes(), nodeconfigurator.Prunes(), restapi.Prunes()) {
 		same := func(have client.Object) bool { return reflect.TypeOf(have) == reflect.TypeOf(kind) }
 		if !slices.ContainsFunc(kinds, same) {
 			kinds = append(kinds, kind)

@@ -111,6 +111,7 @@ func (u *user) asksDirectory(t *testing.T, s *scene) {
 		want               string
 	}{
 		{s.name("slurm-controller-0"), "slurmctld", "getent ahostsv4 node-0 | grep -c STREAM", "1\n"},
+		{s.name("slurm-controller-0"), "slurmctld", "getent ahostsv4 " + u.runs(t, "hostname") + " | grep -c STREAM", "1\n"},
 		{rest, "slurmrestd", "getent passwd 5000", "dora:*:5000:5000:Dora:/home/dora:/bin/bash\n"},
 		{rest, "sssd", "grep -h ^CapBnd: /proc/[0-9]*/status | sort -u", "CapBnd:\t0000000000000000\n"},
 		{s.name("slurm-controller-0"), "sssd", "grep -h ^CapBnd: /proc/[0-9]*/status | sort -u", "CapBnd:\t0000000000000000\n"},

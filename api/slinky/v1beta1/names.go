@@ -40,6 +40,9 @@ func (c *Controller) ConfigName() string { return c.Name + "-config" }
 // names.
 func (c *Controller) WorkerServiceName() string { return "slurm-workers-" + c.Name }
 
+// LoginHostsServiceName returns slurm-logins-N, the headless Service in which the login pods of all LoginSets have host names.
+func (c *Controller) LoginHostsServiceName() string { return "slurm-logins-" + c.Name }
+
 // WorkerDisruptionBudgetName returns slurm-workers-pdb-N, the PodDisruptionBudget of the workers of all NodeSets.
 func (c *Controller) WorkerDisruptionBudgetName() string { return "slurm-workers-pdb-" + c.Name }
 
@@ -193,6 +196,9 @@ func (l *LoginSet) Key() types.NamespacedName { return key(l.Namespace, l.Name) 
 
 // ServiceName returns N, the Service for ssh.
 func (l *LoginSet) ServiceName() string { return l.Name }
+
+// HostsName returns N-hosts, the EndpointSlice with the host names of the login pods.
+func (l *LoginSet) HostsName() string { return l.Name + "-hosts" }
 
 // PodServiceName returns N-headless-svc, the headless Service by which the pods of a StatefulSet are reached one by one, as
 // N-0.N-headless-svc.NS and so on. Soperator calls it so. Where that is longer than a name may be, it is N-pods.

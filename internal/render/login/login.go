@@ -8,6 +8,7 @@ import (
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
 	"github.com/coxswain-hpc/coxswain/internal/render"
@@ -27,6 +28,9 @@ type Input struct {
 	MungeKeyDigest string
 	// SshdConfig is the sshd_config that the spec names in a ConfigMap; empty for none.
 	SshdConfig string
+	// Pods are those that run of the LoginSet, and Hosts has the names that they have in DNS; nil while there is none.
+	Pods  []corev1.Pod
+	Hosts *discoveryv1.EndpointSlice
 	// ClusterDomain is the DNS domain of the Kubernetes cluster.
 	ClusterDomain string
 	Images        image.Set
@@ -76,6 +80,9 @@ func Render(in Input) render.Output {
 	out.Fail("spec.jail", pod.AddJail(&template.Spec, slinkyv1beta1.NameLogin, spec.Jail))
 
 	out.Add(workload(in.LoginSet, set, template)...)
+	if !in.Controller.Spec.External {
+		out.Add(hosts(in, set))
+	}
 	return out
 }
 

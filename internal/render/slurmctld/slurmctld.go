@@ -144,7 +144,7 @@ func Render(in Input) Output {
 	if out.LingeringLines != "" && err == nil {
 		metav1.SetMetaDataAnnotation(&statefulSet.ObjectMeta, slinkyv1beta1.AnnotationLingering, out.LingeringLines)
 	}
-	out.Add(service, statefulSet)
+	out.Add(service, loginHosts(c, set), statefulSet)
 
 	monitor := c.Spec.Metrics.ServiceMonitor
 	out.Ignore(monitor != nil && monitor.Enabled && !c.Spec.Metrics.Enabled, "spec.metrics.serviceMonitor (without spec.metrics.enabled)")
@@ -181,6 +181,15 @@ func (out *Output) ignoreElsewhere(c *slinkyv1beta1.Controller) {
 		{"suspend", s.Suspend},
 	} {
 		out.Ignore(field.set, "spec."+field.name+" (slurmctld runs elsewhere)")
+	}
+}
+
+// loginHosts is the headless Service in which LoginSets give their pods host names. It has no selector: Kubernetes names no pods of a
+// Deployment.
+func loginHosts(c *slinkyv1beta1.Controller, set label.Set) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: pod.ObjectMeta(c, c.LoginHostsServiceName(), set),
+		Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true},
 	}
 }
 

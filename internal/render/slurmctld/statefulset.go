@@ -108,13 +108,14 @@ func podSpec(in Input) (corev1.PodSpec, error) {
 		errs = append(errs, err)
 		sidecars = append(sidecars, reconfigure)
 	}
-	// The srun of a batch script names the worker that it runs on, and slurmctld reports the end of a step to it. A name that does not
-	// resolve holds up slurmctld for ten seconds, with the lock on all nodes.
+	// slurmctld reports the end of a step to its srun, by the name of the worker or login pod that it runs on. A name that does not resolve
+	// holds up slurmctld for ten seconds, with the lock on all nodes.
+	domain := "." + c.Namespace + ".svc." + in.ClusterDomain
 	spec := corev1.PodSpec{
 		AutomountServiceAccountToken: new(false),
 		EnableServiceLinks:           new(false),
 		SecurityContext:              pod.RestrictedPod(pod.SlurmUID),
-		DNSConfig:                    &corev1.PodDNSConfig{Searches: []string{c.WorkerServiceName() + "." + c.Namespace + ".svc." + in.ClusterDomain}},
+		DNSConfig:                    &corev1.PodDNSConfig{Searches: []string{c.WorkerServiceName() + domain, c.LoginHostsServiceName() + domain}},
 		InitContainers:               sidecars,
 		Containers:                   []corev1.Container{slurmctld},
 		Volumes:                      volumes(c),

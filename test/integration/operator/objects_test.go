@@ -37,6 +37,7 @@ func TestEveryObjectOfTheContractIsMade(t *testing.T) {
 		"Secret demo-accounting": accounting, "Service demo-accounting": accounting, "StatefulSet demo-accounting": accounting,
 		"Service demo-database": database, "StatefulSet demo-database": database, "Secret demo-auth-database": "   of Accounting/demo",
 		"Service demo-restapi": restapi, "Deployment demo-restapi": restapi, "NetworkPolicy demo-restapi": restapi,
+		"EndpointSlice demo-login-hosts": login, "Service slurm-logins-demo": controller,
 		"ConfigMap demo-login-ssh-config": login, "ConfigMap demo-login-users": login, "Secret demo-login-ssh-host-keys": "   of LoginSet/demo-login",
 		"Service demo-login": login, "Deployment demo-login": login,
 		"Pod demo-gpu-0": worker, "Pod demo-gpu-1": worker,

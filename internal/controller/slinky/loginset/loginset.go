@@ -7,6 +7,8 @@ package loginset
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/coxswain-hpc/coxswain/internal/kube"
 	"github.com/coxswain-hpc/coxswain/internal/reconcile/reference"
@@ -14,7 +16,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,6 +36,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=services;configmaps,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=get;list;watch;create;patch;delete
 
 type reconciler struct{ reconcile.Base }
@@ -51,21 +57,22 @@ func Setup(mgr ctrl.Manager, base reconcile.Base) error {
 		Decide:  decide,
 		Observe: r.observe,
 		Report:  report,
-		Prunes:  made(),
+		Prunes:  Prunes(),
 	}
 	list := &slinkyv1beta1.LoginSetList{}
 	return kind.Setup(mgr, reconcile.Watches{
 		List:     list,
-		Owns:     made(),
+		Owns:     Prunes(),
 		RefersTo: []client.Object{&slinkyv1beta1.Controller{}},
 		PodsOf:   slinkyv1beta1.NameLogin,
 		BySecret: reference.ThroughControllers(r.Client, list, "Secret"),
 	})
 }
 
-// made returns the kinds of objects that are rendered.
-func made() []client.Object {
-	return []client.Object{&corev1.ConfigMap{}, &corev1.Service{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}}
+// Prunes returns the kinds of objects that are deleted when they are no longer rendered. Each needs the index of
+// kube.SetupIndexes.
+func Prunes() []client.Object {
+	return []client.Object{&corev1.ConfigMap{}, &corev1.Service{}, &discoveryv1.EndpointSlice{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}}
 }
 
 func references(l *slinkyv1beta1.LoginSet) []string {
@@ -100,6 +107,9 @@ func (r *reconciler) gather(ctx context.Context, l *slinkyv1beta1.LoginSet) (fac
 	if err != nil {
 		return f, err
 	}
+	if err := r.hosts(ctx, l, &f.Input); err != nil {
+		return f, err
+	}
 	wanted, _ := workloads(l)
 	part, _, err := r.ObserveWorkload(ctx, l.Namespace, l.Key().Name, wanted, "login", l.Replicas())
 	f.ready = part.Ready
@@ -121,6 +131,26 @@ func decide(f facts) *reconcile.Plan {
 		plan.Keep = []client.Object{other}
 	}
 	return plan
+}
+
+// hosts reads the pods of a LoginSet that run, and the names that its pods have in DNS.
+func (r *reconciler) hosts(ctx context.Context, l *slinkyv1beta1.LoginSet, in *login.Input) error {
+	var list corev1.PodList
+	if err := r.Client.List(ctx, &list, client.InNamespace(l.Namespace), client.MatchingLabels(login.Labels(l).Selector())); err != nil {
+		return fmt.Errorf("listing the pods of LoginSet %s/%s: %w", l.Namespace, l.Name, err)
+	}
+	in.Pods = slices.DeleteFunc(list.Items, func(p corev1.Pod) bool {
+		return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	})
+	var hosts discoveryv1.EndpointSlice
+	key := types.NamespacedName{Namespace: l.Namespace, Name: l.HostsName()}
+	switch err := r.Client.Get(ctx, key, &hosts); {
+	case err == nil:
+		in.Hosts = &hosts
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("reading EndpointSlice %s: %w", key, err)
+	}
+	return nil
 }
 
 // workloads returns empty objects of the kind that runs the pods and of the other kind.
