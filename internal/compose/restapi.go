@@ -31,6 +31,7 @@ func (c *composer) restAPI() *slinkyv1beta1.RestApi {
 	if controller := &c.spec.SlurmNodes.Controller; controller.SSSD != nil && controller.SSSDConfSecretRefName != "" {
 		addPullSecrets(&pod, controller.SSSD.ImagePullSecrets)
 	}
+	c.besideSSSD(&pod, restPath)
 	size := int32(1)
 	if node.Size != nil {
 		c.ignore(*node.Size == 0, restPath+".size")

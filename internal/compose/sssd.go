@@ -60,9 +60,7 @@ func (c *composer) controllerSSSD(spec *corev1.PodSpec) *slinkyv1beta1.SSSD {
 		c.ignore(node.SSSDLdapCAConfigMapRefName != "", controllerPath+".sssdLdapCAConfigMapRefName"+without)
 		return nil
 	}
-	if slices.ContainsFunc(spec.InitContainers, func(i corev1.Container) bool { return i.Name == pod.SSSDName }) {
-		c.fail(controllerPath+".sssdConfSecretRefName", "an entry of customInitContainers is called %s as well; give that entry another name", pod.SSSDName)
-	}
+	c.besideSSSD(spec, controllerPath)
 	var container corev1.Container
 	if node.SSSD != nil {
 		c.ignore(node.SSSD.Port != 0, at+".port")
@@ -75,6 +73,14 @@ func (c *composer) controllerSSSD(spec *corev1.PodSpec) *slinkyv1beta1.SSSD {
 		out.AuthoritiesRef = &corev1.LocalObjectReference{Name: name}
 	}
 	return out
+}
+
+// besideSSSD refuses an init container with the name of SSSD's where SSSD runs: it would be laid over it.
+func (c *composer) besideSSSD(spec *corev1.PodSpec, path string) {
+	named := func(i corev1.Container) bool { return i.Name == pod.SSSDName }
+	if c.spec.SlurmNodes.Controller.SSSDConfSecretRefName != "" && slices.ContainsFunc(spec.InitContainers, named) {
+		c.fail(path+".customInitContainers", "an entry is called %s, as the sidecar of sssdConfSecretRefName of the controller is; give it another name", pod.SSSDName)
+	}
 }
 
 // addSSSD runs SSSD on the workers of a NodeSet. It runs beside sshd, and so on workers with a jail only.

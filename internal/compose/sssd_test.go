@@ -125,7 +125,11 @@ func TestSSSDRunsBesideSlurmctldAndSlurmrestd(t *testing.T) {
 		}},
 		"the name of the sidecar is taken": {
 			controller: "sssdConfSecretRefName: directory, customInitContainers: [{name: sssd, image: i}]", want: &slinkyv1beta1.SSSD{ConfRef: conf},
-			problem: "spec.slurmNodes.controller.sssdConfSecretRefName: an entry of customInitContainers is called sssd as well; give that entry another name",
+			problem: "spec.slurmNodes.controller.customInitContainers: an entry is called sssd, as the sidecar of sssdConfSecretRefName of the controller is; give it another name",
+		},
+		"the name of slurmrestd's sidecar is taken": {
+			controller: "sssdConfSecretRefName: directory}, rest: {customInitContainers: [{name: sssd, image: i}]", want: &slinkyv1beta1.SSSD{ConfRef: conf},
+			problem: "spec.slurmNodes.rest.customInitContainers: an entry is called sssd, as the sidecar of sssdConfSecretRefName of the controller is; give it another name",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
