@@ -40,8 +40,18 @@ func (c *Controller) ConfigName() string { return c.Name + "-config" }
 // names.
 func (c *Controller) WorkerServiceName() string { return "slurm-workers-" + c.Name }
 
+// WorkerDomain returns the DNS domain of the workers' host names.
+func (c *Controller) WorkerDomain(clusterDomain string) string {
+	return fqdn(c.WorkerServiceName(), c.Namespace, clusterDomain)
+}
+
 // LoginHostsServiceName returns slurm-logins-N, the headless Service in which the login pods of all LoginSets have host names.
 func (c *Controller) LoginHostsServiceName() string { return "slurm-logins-" + c.Name }
+
+// LoginDomain returns the DNS domain of the login pods' host names.
+func (c *Controller) LoginDomain(clusterDomain string) string {
+	return fqdn(c.LoginHostsServiceName(), c.Namespace, clusterDomain)
+}
 
 // WorkerDisruptionBudgetName returns slurm-workers-pdb-N, the PodDisruptionBudget of the workers of all NodeSets.
 func (c *Controller) WorkerDisruptionBudgetName() string { return "slurm-workers-pdb-" + c.Name }
@@ -208,6 +218,11 @@ func (l *LoginSet) PodServiceName() string {
 		return name
 	}
 	return l.Name + "-pods"
+}
+
+// PodDomain returns the DNS domain of the host names of a StatefulSet's pods.
+func (l *LoginSet) PodDomain(clusterDomain string) string {
+	return fqdn(l.PodServiceName(), l.Namespace, clusterDomain)
 }
 
 // ServicePort returns the TCP port of the Service for ssh.

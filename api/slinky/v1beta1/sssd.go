@@ -31,7 +31,7 @@ type SSSD struct {
 	AuthoritiesRef *corev1.LocalObjectReference `json:"authoritiesRef,omitempty"`
 }
 
-// Authorities is the name of the ConfigMap with certificate authorities; empty for none.
+// Authorities returns the name of the ConfigMap with certificate authorities; empty for none.
 func (s *SSSD) Authorities() string {
 	if s == nil || s.AuthoritiesRef == nil {
 		return ""

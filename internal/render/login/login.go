@@ -88,10 +88,9 @@ func Render(in Input) render.Output {
 
 // searches are where hosts are looked up by a bare name: workers, and login pods where they have names.
 func searches(in Input) []string {
-	domain := "." + in.LoginSet.Namespace + ".svc." + in.ClusterDomain
-	out := []string{in.Controller.WorkerServiceName() + domain}
+	out := []string{in.Controller.WorkerDomain(in.ClusterDomain)}
 	if in.LoginSet.Spec.Workload == slinkyv1beta1.LoginWorkloadStatefulSet {
-		out = append(out, in.LoginSet.PodServiceName()+domain)
+		out = append(out, in.LoginSet.PodDomain(in.ClusterDomain))
 	}
 	return out
 }

@@ -110,12 +110,11 @@ func podSpec(in Input) (corev1.PodSpec, error) {
 	}
 	// slurmctld reports the end of a step to its srun, by the name of the worker or login pod that it runs on. A name that does not resolve
 	// holds up slurmctld for ten seconds, with the lock on all nodes.
-	domain := "." + c.Namespace + ".svc." + in.ClusterDomain
 	spec := corev1.PodSpec{
 		AutomountServiceAccountToken: new(false),
 		EnableServiceLinks:           new(false),
 		SecurityContext:              pod.RestrictedPod(pod.SlurmUID),
-		DNSConfig:                    &corev1.PodDNSConfig{Searches: []string{c.WorkerServiceName() + domain, c.LoginHostsServiceName() + domain}},
+		DNSConfig:                    &corev1.PodDNSConfig{Searches: []string{c.WorkerDomain(in.ClusterDomain), c.LoginDomain(in.ClusterDomain)}},
 		InitContainers:               sidecars,
 		Containers:                   []corev1.Container{slurmctld},
 		Volumes:                      volumes(c),

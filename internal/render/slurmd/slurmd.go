@@ -60,12 +60,10 @@ func podSpec(in Input) (corev1.PodSpec, error) {
 	spec := corev1.PodSpec{
 		AutomountServiceAccountToken: new(false),
 		EnableServiceLinks:           new(false),
-		DNSConfig: &corev1.PodDNSConfig{Searches: []string{
-			n.WorkerServiceName() + "." + n.Namespace + ".svc." + in.ClusterDomain,
-		}},
-		InitContainers: []corev1.Container{logfile},
-		Containers:     []corev1.Container{slurmd},
-		Tolerations:    tolerations(),
+		DNSConfig:                    &corev1.PodDNSConfig{Searches: []string{in.Controller.WorkerDomain(in.ClusterDomain)}},
+		InitContainers:               []corev1.Container{logfile},
+		Containers:                   []corev1.Container{slurmd},
+		Tolerations:                  tolerations(),
 		Volumes: []corev1.Volume{
 			pod.Projected(pod.EtcVolume, 0o600, pod.SlurmKey(*in.Controller.AuthSlurmRef())...),
 			pod.LogFileVolume(),

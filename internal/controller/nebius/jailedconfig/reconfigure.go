@@ -166,8 +166,8 @@ func (w *round) notRestarted(nodes []*rest.Node) []string {
 	return names
 }
 
-// hidesRestart reports whether the restart of a slurmd cannot be seen: it had started in the very second in which the round began, because
-// somebody else had Slurm reread its configuration. Slurm shows the same time when it has started once more.
+// hidesRestart reports whether the restart of a slurmd cannot be seen: it had started within a roundInterval of the round's
+// beginning, because somebody else had Slurm reread its configuration. Slurm shows the same time when it has started once more.
 func (w *round) hidesRestart(nodes []*rest.Node) bool {
 	return slices.ContainsFunc(nodes, func(n *rest.Node) bool {
 		before, was := w.before[n.Name]
