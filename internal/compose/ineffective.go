@@ -94,7 +94,7 @@ func (c *composer) ineffectiveWorker() {
 func (f *findings) ineffectiveNodeSet(spec *nebiusv1alpha1.NodeSetSpec) {
 	f.inContainer(spec.SSSD != nil, "spec.sssd", "slurmd")
 	f.ignore(value(spec.Docker.Enabled), "spec.docker.enabled")
-	f.note(value(spec.Docker.Enabled), "spec.docker.enabled: the image of slurmd has no Docker, and none is started")
+	f.note(spec.Docker.Enabled == nil || *spec.Docker.Enabled, "spec.docker.enabled: the image of slurmd has no Docker, and none is started")
 	f.note(spec.UpdateStrategy == nebiusv1alpha1.UpdateStrategySlurmAwareRollingUpdate,
 		"spec.updateStrategy: slurmAwareRollingUpdate is what rollingUpdate is: a worker is drained before it is replaced, at most maxUnavailable at a time")
 	f.ignore(spec.InitialNumberEphemeralNodes != nil && *spec.InitialNumberEphemeralNodes != 1 && !spec.EphemeralNodes,

@@ -34,9 +34,26 @@ var byDesign = []string{
 	"spec.k8sNodeFilters[].name",
 }
 
+// kept are leaves without effect whose defaults are what happens all the same.
+var kept = []string{
+	// There is one pod.
+	"spec.sConfigController.node.size",
+	// Kubernetes has the same default, and there are no such containers.
+	"spec.slurmNodes.exporter.exporter.imagePullPolicy",
+	"spec.slurmNodes.exporter.munge.imagePullPolicy",
+	"spec.slurmNodes.login.sssd.imagePullPolicy",
+	// slurmctld has the topology of a worker before it takes jobs.
+	"spec.ephemeralTopologyWaitTimeout",
+	// Slurm powers up what ephemeralNodes and ResumeProgram ask for.
+	"spec.nodeConfig.autoResume",
+	// Both strategies drain workers.
+	"spec.updateStrategy",
+}
+
 // TestEveryLeafIsEffectiveOrTold changes every leaf of a SlurmCluster and of a NodeSet, one at a time, by the CRDs. What is
-// composed must change with it, or a condition must name the leaf. A new field needs nothing here unless a value has to be
-// of a certain form (leafValues) or other fields must be set for it to matter (leafNeeds).
+// composed must change with it, or a condition must name the leaf; also when it is not given, if its default is not what
+// happens (kept). A new field needs nothing here unless a value has to be of a certain form (leafValues) or other fields must
+// be set for it to matter (leafNeeds).
 func TestEveryLeafIsEffectiveOrTold(t *testing.T) {
 	d, page := load(t), deadPage{}
 	for _, kind := range []string{"SlurmCluster", "NodeSet"} {
@@ -82,12 +99,40 @@ func (w *leafWalk) visit(t *testing.T, path string, s *apiextensions.JSONSchemaP
 	w.last = path
 	effective, told, ignored := w.try(t, path, s)
 	w.dead[path] = !effective && ignored
+	if standard := standardOf(path, s); !effective && standard != nil && !slices.Contains(kept, path) && !w.isToldUnset(t, path) {
+		t.Errorf("%s of %s is %v if it is not given, which has no effect, and nothing says so", path, w.kind, standard)
+	}
 	switch {
 	case (effective || told) && slices.Contains(byDesign, path):
 		t.Errorf("%s of %s has an effect or is told; take it out of byDesign", path, w.kind)
 	case !effective && !told && !isByDesign(path):
 		t.Errorf("%s of %s changes nothing that is composed, and no condition says so", path, w.kind)
 	}
+}
+
+// standardOf returns the default of a leaf; nil if it asks for nothing.
+func standardOf(path string, s *apiextensions.JSONSchemaProps) any {
+	if path == "spec.docker.enabled" {
+		return true // the one default that Soperator's operator has, and not its CRDs
+	}
+	if s.Default == nil || reflect.ValueOf(*s.Default).IsZero() {
+		return nil
+	}
+	return *s.Default
+}
+
+// isToldUnset reports whether a condition or a warning names a leaf that is not given.
+func (w *leafWalk) isToldUnset(t *testing.T, path string) bool {
+	t.Helper()
+	unset := w.world(t)
+	for needed, v := range leafNeeds(w.kind, path) {
+		put(t, unset[w.kind], needed, v)
+	}
+	if object, ok := at(unset[w.kind], parent(path)).(map[string]any); ok {
+		delete(object, path[strings.LastIndex(path, ".")+1:])
+	}
+	_, dead, noted := w.compose(t, path, unset)
+	return slices.ContainsFunc(slices.Concat(dead, noted), func(text string) bool { return names(text, path) })
 }
 
 func isByDesign(path string) bool {

@@ -71,6 +71,8 @@ func (c *composer) plugstackConf() string {
 	for _, plugin := range c.spankPlugins() {
 		if plugin.configured {
 			b.WriteString(c.spankLine(plugin) + "\n")
+		} else {
+			c.withoutPlugin(plugin, plugin.required)
 		}
 	}
 	for i, plugin := range c.spec.PlugStackConfig.CustomPlugins {
@@ -115,10 +117,15 @@ func (c *composer) spankLine(plugin spankPlugin) string {
 		words = append(words, argument.Key+"="+argument.Value)
 	}
 	c.ignore(plugin.required && c.runsOurImages(), at+" (required, and not in Coxswain's images)")
-	c.note(c.runsOurImages(), at+": Coxswain's images have no "+plugin.library+
-		", and jobs run without it; name images of your own that have it for slurmd and sshd")
+	c.withoutPlugin(plugin, true)
 	c.note(plugin.required && !c.runsOurImages(), at+".required: the line is optional, so that an image without "+plugin.library+" does not stop the cluster")
 	return strings.Join(words, " ")
+}
+
+// withoutPlugin notes that a plugin is missed where our images run.
+func (c *composer) withoutPlugin(plugin spankPlugin, missed bool) {
+	c.note(missed && c.runsOurImages(), plugstackPath+"."+plugin.block+": Coxswain's images have no "+plugin.library+
+		", and jobs run without it; name images of your own that have it for slurmd and sshd")
 }
 
 // runsOurImages reports whether jobs are started or submitted in any image of ours.

@@ -22,7 +22,10 @@ func TestPluginsOfTheContract(t *testing.T) {
 		notes      []string
 		ignored    []string
 	}{
-		"what is at its defaults has no line": {spec: `{}`},
+		"what is at its defaults has no line, and what is required is missed": {
+			spec: `{}`, notes: []string{"spec.plugStackConfig.pyxis: Coxswain's images have no spank_pyxis.so, and jobs run without it"},
+		},
+		"what images of the user have is not missed": {spec: `{` + own + `}`},
 		"pyxis of our images": {
 			spec:  `{plugStackConfig: {pyxis: {containerImageSave: /images/}}}`,
 			want:  pyxis + "container_image_save=/images/ importer=/opt/slurm_scripts/pyxis_caching_importer.sh use_squashfuse=0\n",
@@ -38,7 +41,7 @@ func TestPluginsOfTheContract(t *testing.T) {
 		"required plugins of the user, one of which our images have": {
 			spec:  `{plugStackConfig: {customPlugins: [{path: spank_pbs.so, required: true}, {path: /opt/a.so, required: true}, {path: b.so}]}}`,
 			want:  "required spank_pbs.so\nrequired /opt/a.so\noptional b.so\n",
-			notes: []string{"spec.plugStackConfig.customPlugins[1].required: Coxswain's images have no /opt/a.so, and no slurmd starts without it"},
+			notes: []string{"spec.plugStackConfig.pyxis: ", "spec.plugStackConfig.customPlugins[1].required: Coxswain's images have no /opt/a.so, and no slurmd starts without it"},
 		},
 		"pyxis of the user's images": {
 			spec:  `{plugStackConfig: {pyxis: {useSquashfuse: true, importerPath: ""}}, ` + own + `}`,
