@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 
 	"github.com/go-logr/logr"
@@ -22,11 +23,15 @@ import (
 var version = "unknown"
 
 func main() {
-	if err := run(os.Args[1:], os.Getenv, os.Stderr); err != nil {
+	name, start := "manager", func() error { return run(os.Args[1:], os.Getenv, os.Stderr) }
+	if filepath.Base(os.Args[0]) == soperatorChecks {
+		name, start = soperatorChecks, func() error { return standIn(ctrl.SetupSignalHandler(), os.Args[1:], os.Stderr) }
+	}
+	if err := start(); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return
 		}
-		fmt.Fprintln(os.Stderr, "manager:", err)
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		os.Exit(1)
 	}
 }

@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -99,10 +100,25 @@ func (c charts) installs(t *testing.T) {
 			t.Fatalf("creating %s %s: %v", u.GetKind(), u.GetName(), err)
 		}
 	}
+	c.startsSoperatorChecks(t)
 	err := walk.AwaitAvailable(t.Context(), c.Kubernetes, walk.NewProgress(logWriter{t}), client.ObjectKeyFromObject(cluster), patient)
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// startsSoperatorChecks has the chart soperatorchecks start the operator's image. isReady waits for its pod.
+func (c charts) startsSoperatorChecks(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "soperatorchecks.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := walk.ParseManifest(bytes.ReplaceAll(text, []byte("IMAGE"), []byte(*registry+"/operator:"+*tag)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.apply(t, manifest)
 }
 
 // fillScripts puts the stand-ins into the ConfigMap of scripts.
