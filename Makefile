@@ -199,7 +199,7 @@ faults-all: ## Try every fault at every write of every scenario. Part of "make t
 	@$(MAKE) --no-print-directory faults FAULTS_EVERY=1 FAULTS_SHARE=1
 
 .PHONY: mutants
-mutants: ## Put the bugs of others into the operator, one at a time, and see that the fault suite catches each, with every fault at every write. MUTANTS='-mutants.every=6 -mutants.share=3' tells which the gate catches. Part of "make test-long".
+mutants: ## Put the bugs of others into the operator, one at a time, and see that a suite catches each: what the gate tries, and if that does not, every fault at every write. It tells which did. MUTANTS=… for flags of the test. Part of "make test-long".
 	@$(GO_TEST) -v -timeout 3h ./test/mutants -mutants.run $(MUTANTS)
 
 .PHONY: status-page

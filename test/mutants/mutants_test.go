@@ -23,8 +23,8 @@ import (
 
 var (
 	run   = flag.Bool("mutants.run", false, "build each mutant and let the fault suite catch it")
-	every = flag.Int("mutants.every", 1, "let the fault suite try its faults at every so many writes, as -faults.every does")
-	share = flag.Int("mutants.share", 1, "let the fault suite try its faults in every so many scenarios, as -faults.share does")
+	every = flag.Int("mutants.every", 6, "first, let the fault suite try its faults at every so many writes, as -faults.every does")
+	share = flag.Int("mutants.share", 3, "first, let the fault suite try its faults in every so many scenarios, as -faults.share does")
 )
 
 // root is the top of the repository, seen from this package.
@@ -329,6 +329,7 @@ func TestEveryMutationStillApplies(t *testing.T) {
 	}
 }
 
+// TestEveryMutantIsCaught tries what the gate tries of the fault suite, and if that does not catch the mutant, every fault at every write.
 func TestEveryMutantIsCaught(t *testing.T) {
 	if !*run {
 		t.Skip("takes minutes; run by \"make mutants\"")
@@ -344,24 +345,35 @@ func TestEveryMutantIsCaught(t *testing.T) {
 			if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", overlay(t, files), "-o", binary, dir).CombinedOutput(); err != nil {
 				t.Fatalf("building the mutant: %v\n%s", err, out)
 			}
-			arguments := []string{"-test.run", m.caught, "-test.timeout", "10m"}
+			sampled, all := []string(nil), []string{"-faults.every=1", "-faults.share=1"}
 			if m.suite == "" {
-				arguments = append(arguments, fmt.Sprintf("-faults.every=%d", *every), fmt.Sprintf("-faults.share=%d", *share))
+				sampled = []string{fmt.Sprintf("-faults.every=%d", *every), fmt.Sprintf("-faults.share=%d", *share)}
 			}
-			suite := exec.CommandContext(t.Context(), binary, arguments...)
-			suite.Dir = dir
-			out, err := suite.CombinedOutput()
+			by, out, err := "the gate", "", error(nil)
+			if out, err = suite(t, dir, binary, m.caught, sampled); err == nil && m.suite == "" {
+				by = "test-long alone"
+				out, err = suite(t, dir, binary, m.caught, all)
+			}
 			var failed *exec.ExitError
 			switch {
 			case err == nil:
 				t.Errorf("%s does not notice:\n%s", m.caught, out)
-			case !errors.As(err, &failed) || !strings.Contains(string(out), "--- FAIL"):
+			case !errors.As(err, &failed) || !strings.Contains(out, "--- FAIL"):
 				t.Errorf("%s ended in another way: %v\n%s", m.caught, err, out)
 			default:
-				t.Logf("caught by %s:\n%s", m.caught, first(string(out), 6))
+				t.Logf("caught by %s, in %s:\n%s", by, m.caught, first(out, 6))
 			}
 		})
 	}
+}
+
+// suite runs a part of a suite until a test of it fails.
+func suite(t *testing.T, dir, binary, part string, flags []string) (string, error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), binary, append([]string{"-test.run", part, "-test.timeout", "20m", "-test.failfast"}, flags...)...)
+	command.Dir = dir
+	out, err := command.CombinedOutput()
+	return string(out), err
 }
 
 // first returns the beginning of a text.
