@@ -177,9 +177,18 @@ func ours() []mutation {
 			caught: "TestAListOfTooManyNodesIsNotBelieved",
 		},
 		{
-			name:   "Slurm's clock is taken for ours",
-			edits:  []edit{{gather, `t.Add(-snapshot.Ahead)`, `t.Add(0 * snapshot.Ahead)`}},
+			name: "Slurm's clock is taken for ours",
+			edits: []edit{
+				{"internal/slurm/slurmcache/snapshot.go", `t = t.Add(-s.Ahead)`, `t = t.Add(0 * s.Ahead)`},
+				{"internal/slurm/slurmcache/snapshot.go", `known && t.After(seen.Add(maxClockDifference))`, `known && t.After(seen.AddDate(1, 0, 0))`},
+			},
 			caught: "TestDrainTimeoutIsTheSameByAnyClock",
+		},
+		{
+			name:   "a time of Slurm is not told by our clock",
+			edits:  []edit{{"internal/slurm/slurmcache/snapshot.go", `t = t.Add(-s.Ahead)`, `t = t.Add(0 * s.Ahead)`}},
+			suite:  "internal/slurm/slurmcache",
+			caught: "TestATimeOfANodeIsNoLaterThanTheNodeWasSeenToHaveIt",
 		},
 		{
 			name:   "a worker is not available because another clock is ahead",
@@ -210,7 +219,6 @@ func ours() []mutation {
 			suite:  "internal/controller/kubernetesnode",
 			caught: "TestNoNodeBeginsUntilTheCacheShowsTheLastOneThatDid",
 		},
-		{},
 		{
 			name:   "two workers with long host names are one pod",
 			edits:  []edit{{"api/slinky/v1beta1/names.go", "const digits = 10", "const digits = 5"}},
@@ -295,6 +303,29 @@ func overlay(t *testing.T, files map[string]string) (list string) {
 	return list
 }
 
+// TestEveryMutationNamesTheTestThatCatchesIt finds mutations that no run could catch.
+func TestEveryMutationNamesTheTestThatCatchesIt(t *testing.T) {
+	names := map[string]bool{}
+	for _, m := range mutations() {
+		test, _, _ := strings.Cut(m.caught, "/")
+		files, err := filepath.Glob(filepath.Join(root, cmp.Or(m.suite, "test/faults"), "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		has := func(file string) bool {
+			text, err := os.ReadFile(file)
+			return err == nil && strings.Contains(string(text), "\nfunc "+test)
+		}
+		switch {
+		case m.name == "" || len(m.edits) == 0 || names[m.name]:
+			t.Errorf("the mutation %q, caught by %q, has no name or no edits, or there are two of it", m.name, m.caught)
+		case test == "" || !slices.ContainsFunc(files, has):
+			t.Errorf("%s: %s has no test %q", m.name, cmp.Or(m.suite, "test/faults"), test)
+		}
+		names[m.name] = true
+	}
+}
+
 // TestEveryMutationStillApplies puts all mutations in, as many at once as do not replace the same, and compiles that.
 func TestEveryMutationStillApplies(t *testing.T) {
 	var mutants []map[string]string
@@ -349,8 +380,9 @@ func TestEveryMutantIsCaught(t *testing.T) {
 			if m.suite == "" {
 				sampled = []string{fmt.Sprintf("-faults.every=%d", *every), fmt.Sprintf("-faults.share=%d", *share)}
 			}
-			by, out, err := "the gate", "", error(nil)
-			if out, err = suite(t, dir, binary, m.caught, sampled); err == nil && m.suite == "" {
+			by := "the gate"
+			out, err := suite(t, dir, binary, m.caught, sampled)
+			if err == nil && m.suite == "" {
 				by = "test-long alone"
 				out, err = suite(t, dir, binary, m.caught, all)
 			}
