@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -109,9 +110,15 @@ func TestConfirmationsShareOneQuestion(t *testing.T) {
 func TestACallerWhoGivesUpLeavesTheAnswerToTheOthers(t *testing.T) {
 	simulate(t, 3, func(t *testing.T, s *fake.Slurm, l *Cache) {
 		after(10 * time.Second)
-		s.SetFault(func(*http.Request) *fake.Fault { return &fake.Fault{Latency: time.Second} })
+		var asked atomic.Int32
+		s.SetFault(func(r *http.Request) *fake.Fault {
+			if strings.HasSuffix(r.URL.Path, "/nodes/") {
+				asked.Add(1)
+			}
+			return &fake.Fault{Latency: time.Second}
+		})
 		s.ResetCounters()
-		hasty, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		hasty, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond) // the one before has two answers, of a second each
 		defer cancel()
 		var wg sync.WaitGroup
 		wg.Go(func() { // all others come while it is asked for this one
@@ -123,6 +130,9 @@ func TestACallerWhoGivesUpLeavesTheAnswerToTheOthers(t *testing.T) {
 		wg.Go(func() {
 			if _, err := l.Confirm(hasty, "worker-0"); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("who gave up has %v", err)
+			}
+			if n := asked.Load(); n != 2 {
+				t.Errorf("the test is in vain: who gave up did so when %d questions were sent", n)
 			}
 		})
 		after(10 * time.Millisecond)
