@@ -32,7 +32,6 @@ func hosts(in Input, set label.Set) *discoveryv1.EndpointSlice {
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints:   []discoveryv1.Endpoint{},
 	}
-	out.Labels = set.Labels()
 	out.Labels[discoveryv1.LabelServiceName] = in.Controller.LoginHostsServiceName()
 	out.Labels[discoveryv1.LabelManagedBy] = label.Manager
 	if in.Hosts != nil {
