@@ -34,9 +34,6 @@ func (f *findings) addSSSDDebugLevel(container *corev1.Container, level int32, p
 	f.ignore(!added, path+" (with "+sssdOptionsVariable+" in customEnv)")
 }
 
-// ldapCADir has the certificates that the SSSD of a container trusts an LDAP server by. start-ssh reads all files there.
-const ldapCADir = "/etc/ldap/ca"
-
 // addLDAPCA mounts a ConfigMap with certificates. The kubelet reports one that does not exist.
 func (s *storage) addLDAPCA(configMap string) {
 	if configMap == "" {
@@ -46,7 +43,7 @@ func (s *storage) addLDAPCA(configMap string) {
 	s.volumes = append(s.volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 		LocalObjectReference: corev1.LocalObjectReference{Name: configMap},
 	}}})
-	s.mounts = append(s.mounts, corev1.VolumeMount{Name: name, MountPath: ldapCADir, ReadOnly: true})
+	s.mounts = append(s.mounts, corev1.VolumeMount{Name: name, MountPath: pod.LDAPCADir, ReadOnly: true})
 }
 
 // controllerSSSD composes SSSD beside slurmctld and slurmrestd.

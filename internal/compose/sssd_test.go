@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	slinkyv1beta1 "github.com/coxswain-hpc/coxswain/api/slinky/v1beta1"
+	"github.com/coxswain-hpc/coxswain/internal/render/pod"
 )
 
 func TestSSSDRunsOnTheWorkersOfANodeSet(t *testing.T) {
@@ -54,7 +55,7 @@ spec: {slurmd: {image: {repository: r, tag: t}, ENV}, SSSD}
 			if got := valueOf(worker.Env, sssdOptionsVariable); got != c.options {
 				t.Errorf("SSSD is started with %q, want %q", got, c.options)
 			}
-			mounted := slices.ContainsFunc(worker.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == ldapCADir })
+			mounted := slices.ContainsFunc(worker.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == pod.LDAPCADir })
 			if want := c.conf != nil && strings.Contains(c.sssd, "sssdLdapCAConfigMapRefName"); mounted != want {
 				t.Errorf("the certificates are mounted: %v, want %v", mounted, want)
 			}
@@ -87,7 +88,7 @@ func TestSSSDOfLoginPodsTrustsTheAuthoritiesOfAConfigMap(t *testing.T) {
 		var from []string
 		for _, m := range login.VolumeMounts {
 			for _, v := range template.Volumes {
-				if m.MountPath == ldapCADir && v.Name == m.Name {
+				if m.MountPath == pod.LDAPCADir && v.Name == m.Name {
 					from = append(from, v.ConfigMap.Name)
 				}
 			}

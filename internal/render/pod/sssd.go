@@ -15,12 +15,14 @@ import (
 // SSSDName is the name of the sidecar with SSSD.
 const SSSDName = "sssd"
 
+// LDAPCADir has the certificates that SSSD trusts an LDAP server by. What starts it reads all files there.
+const LDAPCADir = "/etc/ldap/ca"
+
 // Volumes of SSSD, and where they are mounted. libnss-sss looks for the socket in sssdPipesDir.
 const (
 	sssdConfVolume        = "sssd-conf"
 	sssdConfDir           = "/mnt/sssd"
 	sssdAuthoritiesVolume = "sssd-authorities"
-	sssdAuthoritiesDir    = "/etc/ldap/ca"
 	sssdPipesVolume       = "sssd-pipes"
 	sssdPipesDir          = "/var/lib/sss/pipes"
 )
@@ -36,7 +38,7 @@ func AddSSSD(spec *corev1.PodSpec, sssd *slinkyv1beta1.SSSD, image, path string)
 	}
 	generated, volumes := sssdSidecar(image), sssdVolumes(sssd)
 	if name := sssd.Authorities(); name != "" {
-		generated.VolumeMounts = append(generated.VolumeMounts, corev1.VolumeMount{Name: sssdAuthoritiesVolume, MountPath: sssdAuthoritiesDir, ReadOnly: true})
+		generated.VolumeMounts = append(generated.VolumeMounts, corev1.VolumeMount{Name: sssdAuthoritiesVolume, MountPath: LDAPCADir, ReadOnly: true})
 		volumes = append(volumes, corev1.Volume{Name: sssdAuthoritiesVolume, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 			// The operator waits for it. When it goes later, no daemon is to wait with its pod.
 			LocalObjectReference: corev1.LocalObjectReference{Name: name}, Optional: new(true),
