@@ -124,10 +124,7 @@ func standardOf(path string, s *apiextensions.JSONSchemaProps) any {
 // isToldUnset reports whether a condition or a warning names a leaf that is not given.
 func (w *leafWalk) isToldUnset(t *testing.T, path string) bool {
 	t.Helper()
-	unset := w.world(t)
-	for needed, v := range leafNeeds(w.kind, path) {
-		put(t, unset[w.kind], needed, v)
-	}
+	unset := w.needed(t, path)
 	if object, ok := at(unset[w.kind], parent(path)).(map[string]any); ok {
 		delete(object, path[strings.LastIndex(path, ".")+1:])
 	}
@@ -149,20 +146,12 @@ func isLeaf(s *apiextensions.JSONSchemaProps) bool {
 // try composes the world with and without another value of a leaf.
 func (w *leafWalk) try(t *testing.T, path string, s *apiextensions.JSONSchemaProps) (effective, told, ignored bool) {
 	t.Helper()
-	needs := leafNeeds(w.kind, path)
-	world := func() map[string]map[string]any {
-		out := w.world(t)
-		for needed, v := range needs {
-			put(t, out[w.kind], needed, v)
-		}
-		return out
-	}
-	before := world()
-	key := fmt.Sprint(needs, open(before[w.kind], path))
+	before := w.needed(t, path)
+	key := fmt.Sprint(leafNeeds(w.kind, path), open(before[w.kind], path))
 	if _, known := w.before[key]; !known {
 		w.before[key], _, _ = w.compose(t, path, before)
 	}
-	after := world()
+	after := w.needed(t, path)
 	value := leafValue(w.kind, path, s, at(after[w.kind], path))
 	for instead, v := range inPlaceOf(path) {
 		put(t, after[w.kind], instead, v)
@@ -187,6 +176,16 @@ func inPlaceOf(path string) map[string]any {
 		return map[string]any{parent + "volumeSourceName": nil, parent + "volumeSource": nil}
 	}
 	return nil
+}
+
+// needed are the objects before a change of a leaf, by kind, with what the leaf needs.
+func (w *leafWalk) needed(t *testing.T, path string) map[string]map[string]any {
+	t.Helper()
+	out := w.world(t)
+	for needed, v := range leafNeeds(w.kind, path) {
+		put(t, out[w.kind], needed, v)
+	}
+	return out
 }
 
 // world are the objects before a change, by kind.
