@@ -12,7 +12,8 @@ import (
 )
 
 // TestSlurmctldLooksUpTheHostOfAnSrun shows why slurmctld has the names of workers and login pods in DNS (internal/render/login/hosts.go).
-// It tells an srun by the name of its host that its step is lost. If the name does not resolve it tries ten times, once a second.
+// slurmctld tells srun that its step is lost, and looks for srun by the name of srun's host. If the name does not resolve, slurmctld tries
+// ten times, once a second.
 func TestSlurmctldLooksUpTheHostOfAnSrun(t *testing.T) {
 	for _, root := range realslurm.Roots(t) {
 		for host, resolves := range map[string]bool{"nowhere-77": false, "localhost": true} {
