@@ -15,11 +15,12 @@ import (
 	"testing"
 
 	"github.com/coxswain-hpc/coxswain/internal/testing/apiserver"
+	"github.com/coxswain-hpc/coxswain/internal/testing/chart"
 )
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	tell(os.Geteuid() == 0, apiserver.Missing())
+	tell(os.Geteuid() == 0, apiserver.Missing(), chart.Missing())
 	// Without a log of what the test has read, Go does not take its result from the cache next time.
 	if log := flag.Lookup("test.testlogfile"); log != nil && log.Value.String() != "" {
 		_ = os.Remove(log.Value.String())
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 // tell prints the sentence. "go test" shows nothing that a passing package writes, so it is written where go itself writes.
-func tell(root bool, missing error) {
+func tell(root bool, kubernetes, helm error) {
 	parent := filepath.Join("/proc", fmt.Sprint(os.Getppid()))
 	name, err := os.ReadFile(filepath.Join(parent, "comm"))
 	if err != nil || string(bytes.TrimSpace(name)) != "go" || apiserver.Required() {
@@ -39,15 +40,18 @@ func tell(root bool, missing error) {
 	if err != nil {
 		return
 	}
-	fmt.Fprintln(terminal, sentence(root, missing))
+	fmt.Fprintln(terminal, sentence(root, kubernetes, helm))
 	_ = terminal.Close()
 }
 
 // sentence returns what "go test ./..." leaves out.
-func sentence(root bool, missing error) string {
+func sentence(root bool, kubernetes, helm error) string {
 	out := []string{"end-to-end tests, real Slurm daemons and container images, benchmarks, most writes of the fault suite"}
-	if missing != nil {
+	if kubernetes != nil {
 		out = append(out, `tests with a real API server (first "make bin/localkube && bin/localkube build")`)
+	}
+	if helm != nil {
+		out = append(out, `tests of the charts (first "make bin/helm")`)
 	}
 	if !root {
 		out = append(out, "tests of mounts and owners of files (as root)")
@@ -59,16 +63,17 @@ func TestTheSentenceNamesWhatIsMissing(t *testing.T) {
 	missing := errors.New("no binary")
 	for name, c := range map[string]struct {
 		root       bool
-		missing    error
+		missing    error // of both
 		want, lack string
 	}{
 		"somebody has a clone and nothing else":     {missing: missing, want: "bin/localkube build", lack: "nothing"},
+		"somebody has no helm":                      {missing: missing, want: `"make bin/helm"`, lack: "nothing"},
 		"root has built the local Kubernetes":       {root: true, want: "end-to-end", lack: "as root)"},
 		"somebody has built the local Kubernetes":   {want: "as root)", lack: "bin/localkube build"},
 		"root has a clone without local Kubernetes": {root: true, missing: missing, want: "real API server", lack: "as root)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := sentence(c.root, c.missing); !strings.Contains(got, c.want) || strings.Contains(got, c.lack) || !strings.Contains(got, `"make test"`) {
+			if got := sentence(c.root, c.missing, c.missing); !strings.Contains(got, c.want) || strings.Contains(got, c.lack) || !strings.Contains(got, `"make test"`) {
 				t.Errorf("it says %q, which has to have %q and not %q", got, c.want, c.lack)
 			}
 		})
