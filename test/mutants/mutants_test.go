@@ -8,7 +8,6 @@ package mutants
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -29,9 +28,6 @@ var (
 
 // root is the top of the repository, seen from this package.
 const root = "../.."
-
-// edit replaces a text, which is in the file exactly once.
-type edit struct{ file, old, new string }
 
 // mutation is a bug.
 type mutation struct {
@@ -256,51 +252,6 @@ func ours() []mutation {
 			caught: "TestADaemonKeepsItsLogWhenTheSidecarIsRestarted",
 		},
 	}
-}
-
-// apply puts the mutation into files, by their names, and returns why it cannot. What files lacks is read.
-func (m mutation) apply(files map[string]string) error {
-	for _, e := range m.edits {
-		text, ok := files[e.file]
-		if !ok {
-			read, err := os.ReadFile(filepath.Join(root, e.file))
-			if err != nil {
-				return err
-			}
-			text = string(read)
-		}
-		if n := strings.Count(text, e.old); n != 1 {
-			return fmt.Errorf("%s has %d times what the mutation replaces:\n%s", e.file, n, e.old)
-		}
-		files[e.file] = strings.Replace(text, e.old, e.new, 1)
-	}
-	return nil
-}
-
-// overlay writes mutated files and the list by which the go command takes them for the real ones.
-func overlay(t *testing.T, files map[string]string) (list string) {
-	t.Helper()
-	dir := t.TempDir()
-	replace := map[string]string{}
-	for file, text := range files {
-		original, err := filepath.Abs(filepath.Join(root, file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		replace[original] = filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
-		if err := os.WriteFile(replace[original], []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	text, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
-	list = filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(list, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return list
 }
 
 // TestEveryMutationNamesTheTestThatCatchesIt finds mutations that no run could catch.
