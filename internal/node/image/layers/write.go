@@ -21,8 +21,8 @@ const (
 )
 
 // WriteTar writes the image as one tar archive: each name but the root once, directories first and after their parents, a hard link after its file. If
-// there is an error, the archive has no end, and what has been made of it is to be thrown away. sqfstar takes no archive without an end;
-// tar2sqfs does. When the context is cancelled, reading stops; the caller closes w if nobody reads from it any more.
+// there is an error, the archive has no end, and what has been made of it is to be thrown away: sqfstar 4.7 and tar2sqfs report success for an
+// archive that ends between two entries. When the context is cancelled, reading stops; the caller closes w if nobody reads from it any more.
 func (i *Image) WriteTar(ctx context.Context, w io.Writer) error {
 	buffered := bufio.NewWriterSize(w, writeBufferBytes)
 	out := &writer{image: i, archive: tar.NewWriter(buffered), buffer: make([]byte, copyBufferBytes)}
@@ -147,7 +147,7 @@ func Merge(ctx context.Context, w io.Writer, layers []Layer, limits Limits) (Sum
 //	-no-duplicates         sqfstar compares each file with all of its size: 10⁵ small files take minutes instead of seconds
 //	-exit-on-error         some errors are only printed
 //
-// Options of a compressor follow it at once: sqfstar 4.5 does not find their values at the end.
+// Options of a compressor, like "-Xcompression-level 3", take sqfstar 4.6: the one of Debian 12 takes the value for the name of the file.
 func (s Summary) SqfstarArguments(output, compressor string, options ...string) []string {
 	arguments := append([]string{"-comp", compressor}, options...)
 	return append(arguments, "-all-root", "-root-mode", fmt.Sprintf("%o", s.RootMode), "-root-time", fmt.Sprint(s.RootTime),
