@@ -180,4 +180,3 @@ func describe(in io.Reader) (map[string]string, []string, error) {
 	}
 	return out, problems, nil
 }
-

@@ -20,6 +20,8 @@ type Limits struct {
 	Bytes int64
 	// NameBytes is how long one component of a path may be. The default is 255, which is what Linux can open.
 	NameBytes int
+	// PathBytes is how long a whole name may be. The default is 4095, which is what Linux can open.
+	PathBytes int
 	// Depth is how many components a path may have. The default is 256.
 	Depth int
 	// Ratio is how many times the compressed size of all layers the uncompressed one may be. It is looked at above 1 GiB. The default is 200.
@@ -34,8 +36,8 @@ const ratioFrom = 1 << 30
 // maxLinkBytes is how long the target of a symbolic link may be: Linux opens none that is longer.
 const maxLinkBytes = 4095
 
-// maxAttributeBytes is how much the extended attributes of one file may take with their names. Linux has the same limit for a value.
-const maxAttributeBytes = 1 << 16
+// maxAttributeBytes is how much the extended attributes of one file may take with their names. ext4 has the same limit.
+const maxAttributeBytes = 4 << 10
 
 func (l Limits) withDefaults() Limits {
 	return Limits{
@@ -44,6 +46,7 @@ func (l Limits) withDefaults() Limits {
 		DirectoryEntries: cmp.Or(l.DirectoryEntries, 100_000),
 		Bytes:            cmp.Or(l.Bytes, 256<<30),
 		NameBytes:        cmp.Or(l.NameBytes, 255),
+		PathBytes:        cmp.Or(l.PathBytes, 4095),
 		Depth:            cmp.Or(l.Depth, 256),
 		Ratio:            cmp.Or(l.Ratio, 200),
 		Memory:           cmp.Or(l.Memory, 1<<30),

@@ -39,6 +39,9 @@ func (l Limits) clean(name string) (string, error) {
 	case rel == "..", strings.HasPrefix(rel, "../"):
 		return "", errLeavesRoot
 	}
+	if len(rel) > l.PathBytes {
+		return "", &LimitError{"bytes in a name", int64(l.PathBytes)}
+	}
 	depth := 0
 	for part := range strings.SplitSeq(rel, "/") {
 		if depth++; depth > l.Depth {

@@ -23,34 +23,6 @@ const (
 	maxWindow = 128 << 20
 )
 
-// meter counts what all layers have, compressed and not, against the limits.
-type meter struct {
-	limits             Limits
-	compressed, stream int64
-	// content is the sum of the sizes of files, which is more than stream if they are sparse.
-	content int64
-}
-
-func (m *meter) check() error {
-	size := max(m.stream, m.content)
-	if size > m.limits.Bytes {
-		return &LimitError{"bytes in all layers", m.limits.Bytes}
-	}
-	if size > ratioFrom && size/m.limits.Ratio > m.compressed {
-		return &LimitError{"times the compressed size in all layers", m.limits.Ratio}
-	}
-	return nil
-}
-
-// addFile counts a file before its content is read.
-func (m *meter) addFile(size int64) error {
-	if size > m.limits.Bytes-m.content {
-		return &LimitError{"bytes in all layers", m.limits.Bytes}
-	}
-	m.content += size
-	return m.check()
-}
-
 // stream is a layer without its compression.
 type stream struct {
 	ctx      context.Context
@@ -69,7 +41,7 @@ type counted struct {
 
 func (c counted) Read(p []byte) (int, error) {
 	n, err := c.from.Read(p)
-	c.meter.compressed += int64(n)
+	c.meter.compressed.Add(int64(n))
 	return n, err
 }
 
@@ -117,7 +89,7 @@ func (s *stream) Read(p []byte) (int, error) {
 		copy(s.last[:], s.last[n:])
 		copy(s.last[len(s.last)-n:], p[:n])
 	}
-	s.meter.stream += int64(n)
+	s.meter.stream.Add(int64(n))
 	if limit := s.meter.check(); limit != nil {
 		return n, limit
 	}

@@ -63,15 +63,16 @@ func TestAnImageIsRefusedWithTheNameOfTheEntry(t *testing.T) {
 
 		{"a name of 256 bytes", []entry{aFile(long, "")}, Limits{}, `nnn..." of layer 2: more than 255 bytes in one component of a name`},
 		{"a path of 257 components", []entry{aFile(deep, "")}, Limits{}, `/..." of layer 2: more than 256 components in a name`},
+		{"a path of 4096 bytes", []entry{aFile(strings.Repeat("sixteen-letters/", 256)+"f", "")}, Limits{Depth: 1000}, `-..." of layer 2: more than 4095 bytes in a name`},
 		{"a long target", []entry{aSymlink("s", strings.Repeat("x", 4096))}, Limits{}, `merging entry "s" of layer 2: more than 4095 bytes in the target of a symbolic link`},
-		{"long attributes", []entry{aFile("a", "").attribute("user.a", strings.Repeat("x", 40000)).attribute("user.b", strings.Repeat("x", 40000))}, Limits{},
-			`merging entry "a" of layer 2: more than 65536 bytes of extended attributes`},
-		{"entries of all layers", []entry{aFile("a", "1"), aFile("a", "2"), aFile("a", "3")}, Limits{Entries: 3}, `merging entry "a" of layer 2: more than 3 entries`},
+		{"long attributes", []entry{aFile("a", "").attribute("user.a", strings.Repeat("x", 3000)).attribute("user.b", strings.Repeat("x", 3000))}, Limits{},
+			`merging entry "a" of layer 2: more than 4096 bytes of extended attributes`},
+		{"entries of all layers", []entry{aFile("a", "1"), aFile("a", "2"), aFile("a", "3")}, Limits{Entries: 3}, `: more than 3 entries`},
 		{"directories that are only implied", []entry{aFile("a/b/c/d/e", "")}, Limits{Entries: 5}, `merging entry "a/b/c/d/e" of layer 2: more than 5 names`},
 		{"names in a directory", many, Limits{DirectoryEntries: 10}, `merging entry "d/k" of layer 2: more than 10 names in one directory`},
 		{"bytes", []entry{aFile("a", strings.Repeat("x", 900)), aFile("b", "12345")}, Limits{Bytes: 3000}, `more than 3000 bytes in all layers`},
-		{"memory", []entry{aFile("a", ""), aFile("b", ""), aFile("c", "")}, Limits{Memory: 600}, `merging entry "c" of layer 2: more than 600 bytes of memory`},
-		{"memory for attributes", []entry{aDir("a", 0).attribute("user.k", strings.Repeat("v", 9999))}, Limits{Memory: 9999}, `merging entry "a" of layer 2: more than 9999 bytes of memory`},
+		{"memory", []entry{aFile("a", ""), aFile("b", ""), aFile("c", "")}, Limits{Memory: 600}, `: more than 600 bytes of memory`},
+		{"memory for attributes", []entry{aDir("a", 0).attribute("user.k", strings.Repeat("v", 3000))}, Limits{Memory: 3000}, `: more than 3000 bytes of memory`},
 		{"layers", nil, Limits{Layers: 1}, `reading 2 layers: more than 1 layers`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -127,11 +128,12 @@ func TestABombOfZerosIsRefusedBeforeItIsRead(t *testing.T) {
 	if _, err := merged(t, []Layer{layerOf(bomb)}, Limits{}); err != nil {
 		t.Errorf("64 MiB of zeros: %v", err)
 	}
-	m := &meter{limits: Limits{}.withDefaults(), compressed: 1000}
+	m := &meter{limits: Limits{}.withDefaults()}
 	if err := m.addFile(2 << 30); err == nil || err.Error() != "more than 200 times the compressed size in all layers" {
 		t.Error(err)
 	}
-	m = &meter{limits: Limits{}.withDefaults(), compressed: 1 << 29}
+	m = &meter{limits: Limits{}.withDefaults()}
+	m.compressed.Store(1 << 29)
 	if err := m.addFile(2 << 30); err != nil {
 		t.Error(err)
 	}

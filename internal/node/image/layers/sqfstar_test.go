@@ -92,7 +92,9 @@ func TestSqfstarMakesTheSameOfTheArchive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stat.Mode().Perm() != 0o750 || stat.ModTime().Unix() != 2000 {
+	version, _ := exec.CommandContext(t.Context(), sqfstar, "-version").CombinedOutput()
+	ignoresTime := strings.Contains(string(version), "version 4.5") // of Debian 12
+	if stat.Mode().Perm() != 0o750 || stat.ModTime().Unix() != 2000 && !ignoresTime {
 		t.Errorf("the root has mode %v and time %d", stat.Mode(), stat.ModTime().Unix())
 	}
 }

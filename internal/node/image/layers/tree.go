@@ -123,13 +123,13 @@ type tree struct {
 	root   *node
 	// implied is the inode of directories that no entry declares.
 	implied *inode
+	meter   *meter
 	names   int
-	memory  int64
 }
 
-func newTree(limits Limits) *tree {
+func newTree(limits Limits, m *meter) *tree {
 	implied := &inode{kind: directory, mode: 0o755}
-	return &tree{limits: limits, implied: implied, root: &node{inode: implied}}
+	return &tree{limits: limits, meter: m, implied: implied, root: &node{inode: implied}}
 }
 
 // Bytes that a name and a file take: their structs, a pointer in a list and a share of a map.
@@ -137,13 +137,6 @@ const (
 	nodeBytes  = 120
 	inodeBytes = 48
 )
-
-func (t *tree) charge(bytes int64) error {
-	if t.memory += bytes; t.memory > t.limits.Memory {
-		return &LimitError{"bytes of memory for names and attributes", t.limits.Memory}
-	}
-	return nil
-}
 
 // enter returns the child of a directory that an entry of a layer is about or goes through, and the cut that counts for it. It makes one if
 // there is none, and forgets what is hidden.
@@ -157,7 +150,7 @@ func (t *tree) enter(dir *node, cut uint16, name string, layer uint16) (*node, u
 		if t.names++; t.names > t.limits.Entries {
 			return nil, 0, &LimitError{"names", int64(t.limits.Entries)}
 		}
-		if err := t.charge(nodeBytes + int64(len(name))); err != nil {
+		if err := t.meter.charge(nodeBytes + int64(len(name))); err != nil {
 			return nil, 0, err
 		}
 		c = &node{name: strings.Clone(name), parent: dir, inode: t.implied}
@@ -199,8 +192,12 @@ func (t *tree) at(rel string, layer uint16) (*node, error) {
 
 // set gives a name what an entry of a layer has for it.
 func (t *tree) set(rel string, layer uint16, i *inode) error {
-	if rel == "" && i.kind != directory {
-		return errRoot
+	cost := int64(inodeBytes)
+	for record, value := range i.attributes {
+		cost += int64(nodeBytes + len(record) + len(value))
+	}
+	if err := t.meter.charge(cost); err != nil {
+		return err
 	}
 	n, err := t.at(rel, layer)
 	if err != nil {
