@@ -10,7 +10,7 @@ import (
 
 // Limits bounds what an image may cost. A field that is zero has its default.
 type Limits struct {
-	// Layers is how many layers an image may have. The default is 500.
+	// Layers is how many layers an image may have, 65,535 at most. The default is 500.
 	Layers int
 	// Entries is how many entries all layers may have together, and how many names, also hidden ones, may come of them. The default is 2,000,000.
 	Entries int
@@ -30,6 +30,9 @@ type Limits struct {
 	Memory int64
 }
 
+// maxLayers is how many layers a number of 16 bits can count.
+const maxLayers = 1<<16 - 1
+
 // ratioFrom is the uncompressed size up to which no ratio is too high: small layers of zeros do no harm.
 const ratioFrom = 1 << 30
 
@@ -41,7 +44,7 @@ const maxAttributeBytes = 4 << 10
 
 func (l Limits) withDefaults() Limits {
 	return Limits{
-		Layers:           cmp.Or(l.Layers, 500),
+		Layers:           min(cmp.Or(l.Layers, 500), maxLayers),
 		Entries:          cmp.Or(l.Entries, 2_000_000),
 		DirectoryEntries: cmp.Or(l.DirectoryEntries, 100_000),
 		Bytes:            cmp.Or(l.Bytes, 256<<30),

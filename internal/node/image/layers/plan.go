@@ -70,13 +70,13 @@ func Read(ctx context.Context, layers []Layer, limits Limits) (*Image, error) {
 
 	m := &meter{limits: limits}
 	t := newTree(limits, m)
-	var scans []*scan
-	entries := 0
-	for n := range layers {
-		for len(scans) < min(len(layers), n+maxScans) {
-			s := &scan{number: uint16(len(scans) + 1), changes: make(chan []change, batches)}
-			layer := layers[len(scans)]
-			scans = append(scans, s)
+	scans := make([]*scan, len(layers))
+	started, entries := uint16(0), 0
+	for n := range scans {
+		for int(started) < min(len(layers), n+maxScans) {
+			layer, s := layers[started], &scan{number: started + 1, changes: make(chan []change, batches)}
+			scans[started] = s
+			started++
 			running.Go(func() { s.run(ctx, layer, m) })
 		}
 		if err := t.apply(scans[n]); err != nil {

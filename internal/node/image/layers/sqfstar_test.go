@@ -5,7 +5,6 @@ package layers
 
 import (
 	"archive/tar"
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,14 +17,17 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 )
 
 // squashfsTools returns sqfstar and unsquashfs: $COXSWAIN_SQFSTAR with its neighbour, or those on PATH.
 func squashfsTools(t testing.TB) (sqfstar, unsquashfs string) {
 	t.Helper()
-	sqfstar, err := exec.LookPath(cmp.Or(os.Getenv("COXSWAIN_SQFSTAR"), "sqfstar"))
+	if sqfstar = os.Getenv("COXSWAIN_SQFSTAR"); sqfstar == "" {
+		sqfstar = "sqfstar"
+	}
+	sqfstar, err := exec.LookPath(sqfstar)
 	if err != nil {
 		t.Skipf("no squashfs was made of the archive: %v (apt install squashfs-tools, or set COXSWAIN_SQFSTAR)", err)
 	}
@@ -85,7 +87,7 @@ func TestSqfstarMakesTheSameOfTheArchive(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), unsquashfs, "-quiet", "-no-progress", "-dest", root, file).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if diff := gocmp.Diff(want, unpacked(t, root)); diff != "" {
+	if diff := cmp.Diff(want, unpacked(t, root)); diff != "" {
 		t.Error(diff)
 	}
 	stat, err := os.Stat(root)

@@ -5,6 +5,7 @@ package layers
 
 import (
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -107,14 +108,8 @@ func (n *node) path() string {
 	for ; n.parent != nil; n = n.parent {
 		parts = append(parts, n.name)
 	}
-	var b strings.Builder
-	for i := len(parts) - 1; i >= 0; i-- {
-		b.WriteString(parts[i])
-		if i > 0 {
-			b.WriteByte('/')
-		}
-	}
-	return b.String()
+	slices.Reverse(parts)
+	return strings.Join(parts, "/")
 }
 
 // tree is what the layers so far add up to.
