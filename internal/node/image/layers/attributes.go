@@ -13,8 +13,8 @@ import (
 // attributePrefix begins the PAX records that have extended attributes.
 const attributePrefix = "SCHILY.xattr."
 
-// modeOf returns the permissions that a file gets. There are no set-id bits: all files belong to one owner, who could become root by none of
-// them. The owner, to whom the user is mapped, can read everything, execute what anybody can, and write into directories.
+// modeOf returns the permissions that a file gets. There are no set-id bits: all files belong to one owner, who could become root by none
+// of them. The owner, to whom the user is mapped, can read everything, execute what anybody can, and write into directories.
 func modeOf(header *tar.Header, k kind) uint16 {
 	mode := uint16(header.Mode & 0o1777)
 	switch {
@@ -37,7 +37,7 @@ func timeOf(t time.Time) uint32 {
 //
 //	dropped                                   because
 //	security.*, trusted.*, system.*           they give rights: file capabilities, labels, ACLs of owners who are not there
-//	user.overlay.*, user.fuseoverlayfs.*,     an overlay with "userxattr" would obey them: white-outs, redirects
+//	user.overlay.*, user.fuseoverlayfs.*,     an overlay with "userxattr" would obey them: whiteouts, redirects
 //	user.containers.*
 //	those of symbolic links and pipes         Linux has no user.* there
 func attributesOf(header *tar.Header, k kind) (map[string]string, error) {

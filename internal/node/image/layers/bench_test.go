@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// BenchmarkAMillionEntries reads an image of two layers whose names together are a million, ten to a directory, and reports the heap that the tree takes.
+// BenchmarkAMillionEntries reads an image of two layers whose names together are a million, ten to a directory, and reports the heap that
+// the tree takes.
 func BenchmarkAMillionEntries(b *testing.B) {
 	layer := func(from, to int) Layer {
 		return Layer{Open: func() (io.ReadCloser, error) {
@@ -70,7 +71,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkMerge merges two gzipped layers of 150 MB each, of text, programs and noise as images have them, and has sqfstar compress the result.
+// BenchmarkMerge merges two gzipped layers of 150 MB each, and has sqfstar compress the result.
 func BenchmarkMerge(b *testing.B) {
 	dir := b.TempDir()
 	var layers []Layer
@@ -99,7 +100,8 @@ func BenchmarkMerge(b *testing.B) {
 		}
 	})
 	for name, c := range map[string][]string{
-		"zstd-1": {"zstd", "-Xcompression-level", "1"}, "zstd-3": {"zstd", "-Xcompression-level", "3"}, "lz4": {"lz4"}, "none": {"gzip", "-noI", "-noD", "-noF", "-noX"},
+		"zstd-1": {"zstd", "-Xcompression-level", "1"}, "zstd-3": {"zstd", "-Xcompression-level", "3"}, "lz4": {"lz4"}, "none": {"gzip", "-noI",
+			"-noD", "-noF", "-noX"},
 	} {
 		b.Run("sqfstar-"+name, func(b *testing.B) {
 			sqfstar, _ := squashfsTools(b)
@@ -120,7 +122,7 @@ func BenchmarkMerge(b *testing.B) {
 	}
 }
 
-// synthetic writes a layer of 150 MB: files of 1 KiB to 1 MiB, of words that repeat with some noise, which gzip makes 2 to 3 times smaller.
+// synthetic writes a layer of 150 MB: files of 1 KiB to 1 MiB, of words that repeat, of which gzip makes half.
 func synthetic(b *testing.B, file string, seed int) {
 	b.Helper()
 	out, err := os.Create(file)
@@ -144,7 +146,8 @@ func synthetic(b *testing.B, file string, seed int) {
 		for len(content) < size {
 			content = append(content, words[random.IntN(1+random.IntN(len(words)))]...)
 		}
-		h := &tar.Header{Typeflag: tar.TypeReg, Name: fmt.Sprintf("usr/lib/%d/%d/%d", seed, i/20, i), Mode: 0o644, Size: int64(size), ModTime: time.Unix(1000, 0)}
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: fmt.Sprintf("usr/lib/%d/%d/%d", seed, i/20, i), Mode: 0o644, Size: int64(size),
+			ModTime: time.Unix(1000, 0)}
 		if err := w.WriteHeader(h); err != nil {
 			b.Fatal(err)
 		}

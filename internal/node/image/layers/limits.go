@@ -12,7 +12,8 @@ import (
 type Limits struct {
 	// Layers is how many layers an image may have, 65,535 at most. The default is 500.
 	Layers int
-	// Entries is how many entries all layers may have together, and how many names, also hidden ones, may come of them. The default is 2,000,000.
+	// Entries is how many entries all layers may have together, and how many names, also hidden ones, may come of them. The default is
+	// 2,000,000.
 	Entries int
 	// DirectoryEntries is how many names one directory may have. sqfstar takes quadratic time for them. The default is 100,000.
 	DirectoryEntries int

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// model applies layers one after the other to a map of names, in the plainest way: white-outs of a layer before its entries.
+// model applies layers one after the other to a map of names, in the plainest way: whiteouts of a layer before its entries.
 type model struct {
 	files map[string]*modelFile
 }
@@ -176,7 +176,7 @@ func TestMergedLayersAreThoseOfAPlainModel(t *testing.T) {
 		m := &model{files: map[string]*modelFile{}}
 		for number, entries := range someLayers(t) {
 			accepted, refused := m.apply(entries, number+1)
-			// Whether a link finds what its own layer hides is the one case in which the place of a white-out counts.
+			// Whether a link finds what its own layer hides is the one case in which the place of a whiteout counts.
 			if refused != nil && !slices.ContainsFunc(refused, isWhiteout) && !slices.ContainsFunc(entries, isWhiteout) {
 				if got, err := merged(t, layersOf(append(slices.Clone(layers), refused)), Limits{}); err == nil {
 					t.Fatalf("the model refuses %q, which has become %v", refused[len(refused)-1].Name, got)
@@ -202,10 +202,13 @@ func FuzzHostileLayers(f *testing.F) {
 	f.Add(gzipped(archive(aFile("a", "1"))), zstded(archive(aFile("a", "1").attribute("user.k", "v"))))
 	f.Add(archive(special("dev/null", tar.TypeChar), aDir("d", 0)), archive(aFile("d/.wh..wh..opq", ""), aFile(".wh.d", "")))
 	f.Fuzz(func(t *testing.T, lower, upper []byte) {
-		limits := Limits{Bytes: 1 << 20, Entries: 1000}
-		got, err := merged(t, []Layer{layerOf(lower), layerOf(upper)}, limits)
-		if err != nil {
+		limits, layers := Limits{Bytes: 1 << 20, Entries: 1000}, []Layer{layerOf(lower), layerOf(upper)}
+		if _, err := Read(t.Context(), layers, limits); err != nil {
 			return
+		}
+		got, err := merged(t, layers, limits)
+		if err != nil {
+			t.Fatalf("what was read without an error cannot be written: %v", err)
 		}
 		for name := range got {
 			if name == "" || path.Clean("/"+name) != "/"+name || bytes.IndexByte([]byte(name), 0) >= 0 {

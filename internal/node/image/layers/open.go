@@ -20,7 +20,8 @@ var errUnfinished = errors.New("the layer ends without the two empty blocks that
 
 const (
 	readBufferBytes = 256 << 10
-	// maxWindow is how much zstd may look back. "zstd --ultra -22" has this window; without a limit, a header of a few bytes asks for gigabytes.
+	// maxWindow is how much zstd may look back. "zstd --ultra -22" has this window; without a limit, a header of a few bytes asks for
+	// gigabytes.
 	maxWindow = 128 << 20
 )
 
@@ -62,7 +63,8 @@ func openLayer(ctx context.Context, layer Layer, m *meter) (*stream, error) {
 	switch {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
 		s.from, err = gzip.NewReader(in)
-	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}), len(magic) == 4 && magic[0]&0xf0 == 0x50 && bytes.Equal(magic[1:], []byte{0x2a, 0x4d, 0x18}):
+	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}), len(magic) == 4 && magic[0]&0xf0 == 0x50 && bytes.Equal(magic[1:], []byte{0x2a,
+		0x4d, 0x18}):
 		var decoder *zstd.Decoder
 		decoder, err = zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 		if err == nil {

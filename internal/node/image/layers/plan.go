@@ -16,8 +16,9 @@ var errNoLayers = errors.New("the image has no layers")
 
 // Layer is a tar archive, plain or compressed by gzip or zstd.
 type Layer struct {
-	// Open returns the layer from its beginning. Read opens it once and reads it to its end, so that it may still be on its way from a registry, and
-	// its digest may be checked by the reader. WriteTar opens it again, if the image shows files of it. Several layers are open at a time.
+	// Open returns the layer from its beginning. Read opens it once and reads it to its end, so that it may still be on its way from a
+	// registry, and its digest may be checked by the reader. WriteTar opens it again, if the image shows files of it. Several layers are
+	// open at a time.
 	Open func() (io.ReadCloser, error)
 }
 

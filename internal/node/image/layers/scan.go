@@ -22,7 +22,7 @@ var (
 // change is what one entry of a layer means for the tree.
 type change struct {
 	name string
-	// means is what a white-out hides. The further fields are those of other entries.
+	// means is what a whiteout hides. The further fields are those of other entries.
 	means whiteout
 	// inode is nil for a hard link, which has a target.
 	inode  *inode

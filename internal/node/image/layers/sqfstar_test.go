@@ -60,16 +60,20 @@ func squash(t testing.TB, sqfstar string, image *Image, file, compressor string,
 func TestSqfstarMakesTheSameOfTheArchive(t *testing.T) {
 	sqfstar, unsquashfs := squashfsTools(t)
 	lower := []entry{
-		aDir(".", 0o750), aDir("etc", 0o755), aFile("etc/passwd", "root"), aFile("etc/old", "old"), aSymlink("bin", "usr/bin"), aFile("usr/bin/sh", "#!"), aLink("usr/bin/dash", "usr/bin/sh"),
+		aDir(".", 0o750), aDir("etc", 0o755), aFile("etc/passwd", "root"), aFile("etc/old", "old"), aSymlink("bin", "usr/bin"),
+		aFile("usr/bin/sh", "#!"), aLink("usr/bin/dash", "usr/bin/sh"),
 		aFile("usr/lib/hidden", strings.Repeat("hidden ", 50_000)), aLink("usr/lib/kept", "usr/lib/hidden"), aFile("raw\xff\nname", "1"),
-		aFile(strings.Repeat("n", 255)+"/"+strings.Repeat("é", 127), "long"), aFile("opt/a/b", "1"), special("pipe", tar.TypeFifo), aSymlink("long", strings.Repeat("x", 4095)),
+		aFile(strings.Repeat("n", 255)+"/"+strings.Repeat("é", 127), "long"), aFile("opt/a/b", "1"), special("pipe", tar.TypeFifo),
+		aSymlink("long", strings.Repeat("x", 4095)),
 		aFile("attributes", "1").attribute("user.k", "v\x00w"), aDir("d", 0o1777).attribute("user.k", strings.Repeat("v", 500)),
-		aFile("past", "").with(func(h *tar.Header) { h.ModTime = time.Unix(-5, 0) }), aFile("future", "").with(func(h *tar.Header) { h.ModTime = time.Unix(4_000_000_000, 0) }),
+		aFile("past", "").with(func(h *tar.Header) { h.ModTime = time.Unix(-5, 0) }), aFile("future",
+			"").with(func(h *tar.Header) { h.ModTime = time.Unix(4_000_000_000, 0) }),
 	}
 	for i := range 2000 {
 		lower = append(lower, aFile(fmt.Sprintf("many/%d/%d", i%20, i), "same size"))
 	}
-	upper := []entry{aFile("etc/.wh.old", ""), aFile("usr/lib/hidden", "2"), aFile("opt/.wh..wh..opq", ""), aFile("opt/c", "2"), aLink("usr/bin/low", "/etc/passwd"), special("null", tar.TypeChar)}
+	upper := []entry{aFile("etc/.wh.old", ""), aFile("usr/lib/hidden", "2"), aFile("opt/.wh..wh..opq", ""), aFile("opt/c", "2"),
+		aLink("usr/bin/low", "/etc/passwd"), special("null", tar.TypeChar)}
 	layers := layersOf([][]entry{lower, upper})
 	want, err := merged(t, layers, Limits{})
 	if err != nil {

@@ -42,8 +42,8 @@ type inode struct {
 	first *node
 }
 
-// node is a name in the tree. Layers are applied from the lowest up, and nothing is searched for what a whiteout hides: a cut says from which
-// layer on names count.
+// node is a name in the tree. Layers are applied from the lowest up, and nothing is searched for what a whiteout hides: a cut says from
+// which layer on names count.
 type node struct {
 	name     string
 	parent   *node
@@ -162,9 +162,9 @@ func (t *tree) enter(dir *node, cut uint16, name string, layer uint16) (*node, u
 	return c, cut, nil
 }
 
-// at returns the node of a clean name that an entry is about. Directories above it come into being, as in an overlay of unpacked layers: where a
-// lower layer has a file or a symbolic link, a directory takes its place. A symbolic link of the same layer is refused, because the layer's
-// maker has meant the directory behind it.
+// at returns the node of a clean name that an entry is about. Directories above it come into being, as in an overlay of unpacked layers:
+// where a lower layer has a file or a symbolic link, a directory takes its place. A symbolic link of the same layer is refused, because
+// the layer's maker has meant the directory behind it.
 func (t *tree) at(rel string, layer uint16) (*node, error) {
 	n, cut := t.root, uint16(0)
 	n.touched = layer

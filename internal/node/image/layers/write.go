@@ -20,9 +20,10 @@ const (
 	copyBufferBytes  = 256 << 10
 )
 
-// WriteTar writes the image as one tar archive: each name but the root once, directories first and after their parents, a hard link after its file. If
-// there is an error, the archive has no end, and what has been made of it is to be thrown away: sqfstar 4.7 and tar2sqfs report success for an
-// archive that ends between two entries. When the context is cancelled, reading stops; the caller closes w if nobody reads from it any more.
+// WriteTar writes the image as one tar archive: each name but the root once, directories first and after their parents, a hard link after
+// its file. If there is an error, the archive has no end, and what has been made of it is to be thrown away: sqfstar 4.7 and tar2sqfs
+// report success for an archive that ends between two entries. When the context is cancelled, reading stops; the caller closes w if
+// nobody reads from it any more.
 func (i *Image) WriteTar(ctx context.Context, w io.Writer) error {
 	buffered := bufio.NewWriterSize(w, writeBufferBytes)
 	out := &writer{image: i, archive: tar.NewWriter(buffered), buffer: make([]byte, copyBufferBytes)}
