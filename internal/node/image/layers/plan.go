@@ -54,7 +54,8 @@ func (i *Image) Summary() Summary { return i.summary }
 const maxScans = 4
 
 // Read reads all layers, the lowest first, and returns what they add up to. It checks everything, so that nothing of a broken image is ever
-// written: checksums, names, limits. Its error is an *EntryError, or a *LimitError about the number of layers.
+// written: checksums, names, limits. Its error is an *EntryError, or a *LimitError about the number of layers. No layer is
+// being read any more when it returns, so that one that comes by network has to end with the context.
 func Read(ctx context.Context, layers []Layer, limits Limits) (*Image, error) {
 	limits = limits.withDefaults()
 	if len(layers) == 0 {

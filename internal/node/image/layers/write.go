@@ -140,17 +140,21 @@ func Merge(ctx context.Context, w io.Writer, layers []Layer, limits Limits) (Sum
 	return image.Summary(), image.WriteTar(ctx, w)
 }
 
+// sqfstarMemory is how much sqfstar may have on its way through its queues. Its tables of files come on top.
+const sqfstarMemory = "512M"
+
 // SqfstarArguments returns the arguments with which sqfstar makes a squashfs of the archive on its standard input.
 //
 //	argument               without it
 //	-all-root              sqfstar takes the owners of the archive, which are 0 as well
 //	-root-mode, -root-time the root has mode 777 and the present time: sqfstar ignores the archive's entry for it
 //	-no-duplicates         sqfstar compares each file with all of its size: 10⁵ small files take minutes instead of seconds
+//	-mem                   its queues take a quarter of the machine's memory, whatever the limit of the container
 //	-exit-on-error         some errors are only printed
 //
 // Options of a compressor, like "-Xcompression-level 3", take sqfstar 4.6: the one of Debian 12 takes the value for the name of the file.
 func (s Summary) SqfstarArguments(output, compressor string, options ...string) []string {
 	arguments := append([]string{"-comp", compressor}, options...)
 	return append(arguments, "-all-root", "-root-mode", fmt.Sprintf("%o", s.RootMode), "-root-time", fmt.Sprint(s.RootTime),
-		"-no-duplicates", "-exit-on-error", "-quiet", "-no-progress", output)
+		"-no-duplicates", "-mem", sqfstarMemory, "-exit-on-error", "-quiet", "-no-progress", output)
 }
