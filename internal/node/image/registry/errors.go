@@ -99,11 +99,15 @@ func (s *source) explain(ctx context.Context, err error) error {
 	if dns, is := errors.AsType[*net.DNSError](err); is {
 		return s.failure(Unreachable, err, "the host name %s of image %s cannot be resolved: check its spelling and the node's DNS", dns.Name, s.image)
 	}
+	if record, is := errors.AsType[tls.RecordHeaderError](err); is {
+		// The first bytes of an answer stand where TLS has a header.
+		if string(record.RecordHeader[:]) == "HTTP/" {
+			return s.failure(Untrusted, err, "%s speaks HTTP and not HTTPS for image %s: the administrator may list it as insecure", host, s.image)
+		}
+		return s.failure(Untrusted, err, "%s does not speak HTTPS for image %s: check the port", host, s.image)
+	}
 	if why := distrust(err); why != "" {
 		return s.failure(Untrusted, err, "the certificate of %s for image %s is not trusted, since %s", host, s.image, why)
-	}
-	if errors.Is(err, http.ErrSchemeMismatch) {
-		return s.failure(Untrusted, err, "%s speaks HTTP and not HTTPS for image %s: the administrator may list it as insecure", host, s.image)
 	}
 	if operation, is := errors.AsType[*net.OpError](err); is && operation.Op == "proxyconnect" {
 		return s.failure(Unreachable, err, "the proxy to %s for image %s does not answer: check the variables http_proxy and https_proxy", host, s.image)
@@ -187,9 +191,6 @@ func distrust(err error) string {
 	}
 	if _, is := errors.AsType[tls.AlertError](err); is {
 		return "the handshake of TLS is refused: check that it speaks TLS 1.2 or newer"
-	}
-	if _, is := errors.AsType[tls.RecordHeaderError](err); is {
-		return "it does not speak TLS: check the port"
 	}
 	return ""
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"io"
+	"log"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -69,12 +70,13 @@ type fake struct {
 func newFake(t *testing.T, secure bool) *fake {
 	t.Helper()
 	f := &fake{contents: map[string]content{}}
-	start := httptest.NewServer
+	f.Server = httptest.NewUnstartedServer(f)
+	f.Config.ErrorLog = log.New(io.Discard, "", 0)
 	if secure {
-		start = httptest.NewTLSServer
+		f.StartTLS()
+	} else {
+		f.Start()
 	}
-	f.Server = start(f)
-	f.Config.ErrorLog = nil
 	t.Cleanup(f.Close)
 	f.host = f.Listener.Addr().String()
 	return f
