@@ -152,7 +152,7 @@ func (m Mount) check() error {
 	case !beginsPath(m.Target):
 		return errors.New("mount target must be a relative or an absolute path: let it begin with . or /")
 	case !hasVariable(m.Target) && leavesRoot(m.Target):
-		return errors.New("mount target leaves the container's root directory: write it without leading ..")
+		return errors.New("mount target leaves the container's root directory: write one below it")
 	}
 	for _, flag := range m.Flags[len(defaultFlags(m.Kind)):] {
 		if err := checkFlag(m.Kind, flag); err != nil {

@@ -93,7 +93,7 @@ type stream struct {
 	source *source
 	blob   Layer
 	// caller is the context of whoever reads.
-	caller context.Context //nolint:containedctx // a stream lives as long as its reader's work
+	caller context.Context
 	body   io.ReadCloser
 	idle   *idleTimer
 	// read is how many bytes were handed out, all of which sum has seen.
@@ -108,16 +108,16 @@ type stream struct {
 // open begins to read a blob.
 func (s *source) open(ctx context.Context, blob Layer) (io.ReadCloser, error) {
 	r := &stream{source: s, blob: blob, caller: ctx, sum: sha256.New()}
-	if err := r.connect(); err != nil {
+	if err := r.connect(ctx); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
 // connect asks for the bytes that have not been read.
-func (r *stream) connect() error {
-	ctx, idle := newIdleTimer(r.caller, r.source.idleTimeout)
-	response, err := r.source.get(ctx, "blobs", r.blob.Digest, r.read)
+func (r *stream) connect(ctx context.Context) error {
+	ctx, idle := newIdleTimer(ctx, r.source.idleTimeout)
+	response, err := r.source.get(ctx, "blobs", r.blob.Digest, r.read) //nolint:bodyclose // disconnect closes it
 	if err != nil {
 		idle.stop()
 		return err
@@ -204,7 +204,7 @@ func (r *stream) resume(cause error) error {
 		return r.source.failure(Unreachable, cause, "%s ended %d times before all %d bytes of %s for image %s: try again later, or push the image again",
 			r.source.host, r.resumptions, r.blob.Size, r.blob.Digest, r.source.image)
 	}
-	return r.connect()
+	return r.connect(r.caller)
 }
 
 // idleTimer ends a context when nothing comes for a while.

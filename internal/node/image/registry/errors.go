@@ -144,16 +144,16 @@ func (s *source) explainBusy(status *statusError) error {
 func (s *source) explainStatus(status int, cause error) error {
 	const file = "~/.config/enroot/.credentials"
 	switch {
-	case status == http.StatusUnauthorized && s.login.Anonymous():
+	case s.login.Anonymous() && (status == http.StatusUnauthorized || status == http.StatusForbidden):
 		hint := ""
 		if s.login.Hint != "" {
 			hint = "; " + s.login.Hint
 		}
-		return s.failure(Unauthorized, cause, "%s wants a login for image %s, or has no such image (401): "+
-			"check its name, or add \"machine %s login USER password PASSWORD\" to %s%s", s.host, s.image, hostname(s.host), file, hint)
+		return s.failure(Unauthorized, cause, "%s wants a login for image %s, or has no such image (%d): "+
+			"check its name, or add \"machine %s login USER password PASSWORD\" to %s%s", s.host, s.image, status, hostname(s.host), file, hint)
 	case status == http.StatusUnauthorized:
-		return s.failure(Unauthorized, cause, "%s does not take the login for image %s (401): check the entry of %s in %s", s.host, s.image,
-			hostname(s.host), file)
+		return s.failure(Unauthorized, cause, "%s does not take the login for image %s, or has no such image (401): "+
+			"check its name, and the entry of %s in %s", s.host, s.image, hostname(s.host), file)
 	case status == http.StatusForbidden:
 		return s.failure(Denied, cause, "%s does not let this login read image %s (403): ask its owner for access", s.host, s.image)
 	case status == http.StatusNotFound:

@@ -230,6 +230,12 @@ func clientOf(t *testing.T, registries ...*fake) *registry.Client {
 	for _, f := range registries {
 		hosts = append(hosts, f.host)
 	}
+	return insecureClient(t, hosts...)
+}
+
+// insecureClient returns a client that may ask hosts by HTTP.
+func insecureClient(t *testing.T, hosts ...string) *registry.Client {
+	t.Helper()
 	return newClient(t, registry.Options{Insecure: hosts})
 }
 

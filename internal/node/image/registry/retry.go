@@ -58,6 +58,7 @@ type retrying struct {
 
 // RoundTrip sends a request up to the number of attempts.
 func (r *retrying) RoundTrip(request *http.Request) (*http.Response, error) {
+	ctx := request.Context()
 	for attempt := 1; ; attempt++ {
 		response, err := r.next.RoundTrip(request)
 		var failed error
@@ -79,7 +80,7 @@ func (r *retrying) RoundTrip(request *http.Request) (*http.Response, error) {
 			}
 			delay = max(delay, after)
 		}
-		if attempt >= r.attempts || request.Context().Err() != nil {
+		if attempt >= r.attempts || ctx.Err() != nil {
 			return nil, failed
 		}
 		again, err := rewound(request)
@@ -87,7 +88,7 @@ func (r *retrying) RoundTrip(request *http.Request) (*http.Response, error) {
 			return nil, failed
 		}
 		request = again
-		if err := r.wait(request.Context(), delay); err != nil {
+		if err := r.wait(ctx, delay); err != nil {
 			return nil, err
 		}
 	}

@@ -63,7 +63,7 @@ func TestAPrivateImageWantsALogin(t *testing.T) {
 			want  string
 		}{
 			"with the login":       {login: alice},
-			"with a wrong login":   {login: mallory, want: "does not take the login for image"},
+			"with a wrong login":   {login: mallory, want: "or has no such image (401): check its name, and the entry of 127.0.0.1 in ~/.config/enroot/.credentials"},
 			"without a login":      {want: `(401): check its name, or add "machine 127.0.0.1 login USER password PASSWORD" to ~/.config/enroot/.credentials`},
 			"with a helper's hint": {login: helped, want: ".credentials; a helper is not run"},
 		} {
@@ -109,6 +109,8 @@ func TestAnImageThatOthersMayReadIsDenied(t *testing.T) {
 	}
 	_, err := clientOf(t, f).Resolve(t.Context(), f.reference(t, ":1"), alice)
 	wantError(t, err, registry.Denied, "does not let this login read image", "(403): ask its owner for access")
+	_, err = clientOf(t, f).Resolve(t.Context(), f.reference(t, ":1"), nil)
+	wantError(t, err, registry.Unauthorized, "wants a login for image", "or has no such image (403)")
 }
 
 func TestAnotherHostGetsNoLogin(t *testing.T) {
@@ -249,4 +251,20 @@ func TestAProxyIsAsked(t *testing.T) {
 	proxy.Close()
 	_, _, err = pull(t.Context(), c, r, nil)
 	wantError(t, err, registry.Unreachable, "the proxy to registry.test:5000 for image", "check the variables http_proxy and https_proxy")
+}
+
+func TestAnAnswerWithoutEndIsLeft(t *testing.T) {
+	f := newFake(t, false)
+	f.image("1", "amd64", "layer")
+	f.before = func(w http.ResponseWriter, r *http.Request) bool {
+		for r.URL.Path == "/v2/" && r.Context().Err() == nil {
+			if _, err := w.Write(make([]byte, 1<<16)); err != nil {
+				return true
+			}
+		}
+		return false
+	}
+	if text, _, err := pull(t.Context(), clientOf(t, f), f.reference(t, ":1"), nil); err != nil || text != "layer" {
+		t.Errorf("%q is read, %v", text, err)
+	}
 }

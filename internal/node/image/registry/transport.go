@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -30,6 +31,8 @@ const (
 	headerTimeout = time.Minute
 	// idleConnections is how many connections to a host are kept for further layers.
 	idleConnections = 16
+	// pingPath is what a registry is asked for first. Only the headers of its answer matter.
+	pingPath = "/v2/"
 	// maxRedirects is how many times a request follows a redirect.
 	maxRedirects = 10
 )
@@ -150,7 +153,17 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, &hostError{host, err}
 	}
+	if request.URL.Path == pingPath {
+		// Its reader reads all of it.
+		response.Body = limited{io.LimitReader(response.Body, maxDrainBytes), response.Body}
+	}
 	return response, nil
+}
+
+// limited is a body of which only the beginning is read.
+type limited struct {
+	io.Reader
+	io.Closer
 }
 
 // firstHost returns the host of the request that was redirected, once or several times, to a request.

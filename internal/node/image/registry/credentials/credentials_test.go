@@ -25,9 +25,9 @@ func job(name string) (string, bool) {
 	return value, set
 }
 
-// auth returns the field of an auth.json.
-func auth(user, password string) string {
-	return `{"auth":"` + base64.StdEncoding.EncodeToString([]byte(user+":"+password)) + `"}`
+// auth returns the entry of a user in an auth.json.
+func auth(user string) string {
+	return `{"auth":"` + base64.StdEncoding.EncodeToString([]byte(user+":"+secret)) + `"}`
 }
 
 // load writes files and reads them.
@@ -76,22 +76,22 @@ func TestALoginIsFound(t *testing.T) {
 		"Docker's server of tokens stands for the Hub": {netrc: "machine auth.docker.io login a password s3cr3t", host: "registry-1.docker.io", want: credentials.Credentials{User: "a", Password: secret}},
 		"GitLab stands for its registry":               {netrc: "machine gitlab.com login a password s3cr3t", host: "registry.gitlab.com", want: credentials.Credentials{User: "a", Password: secret}},
 		"an auth.json": {
-			host: "h:5000", authFiles: []string{`{"auths":{"h:5000":` + auth("a", secret) + `}}`}, want: credentials.Credentials{User: "a", Password: secret},
+			host: "h:5000", authFiles: []string{`{"auths":{"h:5000":` + auth("a") + `}}`}, want: credentials.Credentials{User: "a", Password: secret},
 		},
 		"the .credentials file is before an auth.json": {
-			netrc: "machine h login a password s3cr3t1", host: "h", authFiles: []string{`{"auths":{"h":` + auth("b", secret) + `}}`},
+			netrc: "machine h login a password s3cr3t1", host: "h", authFiles: []string{`{"auths":{"h":` + auth("b") + `}}`},
 			want: credentials.Credentials{User: "a", Password: "s3cr3t1"},
 		},
 		"the first auth.json that has the host counts": {
-			host: "h", authFiles: []string{"", `{"auths":{"g":` + auth("a", secret) + `}}`, `{"auths":{"h":` + auth("b", secret) + `}}`, `{"auths":{"h":` + auth("c", secret) + `}}`},
+			host: "h", authFiles: []string{"", `{"auths":{"g":` + auth("a") + `}}`, `{"auths":{"h":` + auth("b") + `}}`, `{"auths":{"h":` + auth("c") + `}}`},
 			want: credentials.Credentials{User: "b", Password: secret},
 		},
 		"the longest key counts": {
-			host: "h", authFiles: []string{`{"auths":{"h":` + auth("a", secret) + `,"h/team":` + auth("b", secret) + `,"h/team/app/x":` + auth("c", secret) + `}}`},
+			host: "h", authFiles: []string{`{"auths":{"h":` + auth("a") + `,"h/team":` + auth("b") + `,"h/team/app/x":` + auth("c") + `}}`},
 			want: credentials.Credentials{User: "b", Password: secret},
 		},
 		"docker's key of Docker Hub is a URL": {
-			host: "registry-1.docker.io", authFiles: []string{`{"auths":{"https://index.docker.io/v1/":` + auth("a", secret) + `}}`},
+			host: "registry-1.docker.io", authFiles: []string{`{"auths":{"https://index.docker.io/v1/":` + auth("a") + `}}`},
 			want: credentials.Credentials{User: "a", Password: secret},
 		},
 		"an identity token": {
@@ -102,7 +102,7 @@ func TestALoginIsFound(t *testing.T) {
 			host: "h", authFiles: []string{`{"auths":{"h":{}},"credsStore":"desktop"}`}, want: credentials.Credentials{Hint: "auth0.json leaves logins to a credential helper, which is not run"},
 		},
 		"a user of an auth.json": {
-			host: "h", user: "a", authFiles: []string{`{"auths":{"h/team":` + auth("b", secret) + `,"h":` + auth("a", secret) + `}}`}, want: credentials.Credentials{User: "a", Password: secret},
+			host: "h", user: "a", authFiles: []string{`{"auths":{"h/team":` + auth("b") + `,"h":` + auth("a") + `}}`}, want: credentials.Credentials{User: "a", Password: secret},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
