@@ -6,6 +6,7 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"mime"
 	"regexp"
 	"strings"
@@ -62,26 +63,37 @@ func (s *source) document(ctx context.Context, identifier string) (document, err
 	if err != nil {
 		return document{}, err
 	}
-	d := document{digest: digestOf(text)}
-	if strings.Contains(identifier, ":") && d.digest != identifier {
+	if digest := digestOf(text); strings.Contains(identifier, ":") && digest != identifier {
 		return document{}, s.failure(Corrupt, nil, "%s sends another manifest for image %s than that of %s: tell the registry's administrator",
 			s.host, s.image, identifier)
 	}
-	if err := json.Unmarshal(text, &d); err != nil {
+	d, err := parseDocument(text, contentType)
+	if err != nil {
 		return document{}, s.failure(Corrupt, err, "%s sends a manifest for image %s that is no JSON of a manifest: check that it is a registry", s.host,
 			s.image)
+	}
+	return d, s.checkDocument(d)
+}
+
+// parseDocument reads a document. Its own type counts, and then that of the answer. If neither is known, what it holds tells what it is.
+func parseDocument(text []byte, contentType string) (document, error) {
+	d := document{digest: digestOf(text)}
+	if err := json.Unmarshal(text, &d); err != nil {
+		return document{}, fmt.Errorf("reading a manifest: %w", err)
 	}
 	if d.MediaType == "" {
 		mediaType, _, _ := mime.ParseMediaType(contentType)
 		d.MediaType = types.MediaType(mediaType)
 	}
-	if d.MediaType == "" || !d.MediaType.IsIndex() && !d.MediaType.IsImage() && !d.MediaType.IsSchema1() && d.SchemaVersion == 2 {
+	known := d.MediaType.IsIndex() || d.MediaType.IsImage() || d.MediaType.IsSchema1()
+	switch {
+	case known || d.SchemaVersion == 1:
+	case len(d.Manifests) > 0:
+		d.MediaType = types.OCIImageIndex
+	default:
 		d.MediaType = types.OCIManifestSchema1
-		if len(d.Manifests) > 0 {
-			d.MediaType = types.OCIImageIndex
-		}
 	}
-	return d, s.checkDocument(d)
+	return d, nil
 }
 
 // checkDocument returns what is wrong about a document.

@@ -37,3 +37,21 @@ func FuzzNetrc(f *testing.F) {
 		}
 	})
 }
+
+func FuzzAuthFile(f *testing.F) {
+	f.Add(`{"auths":{"h":{"auth":"YTpi"},"https://index.docker.io/v1/":{"identitytoken":"x"}},"credsStore":"y"}`, "h:5000", "a/b")
+	f.Add(`{"auths":{"h/a":{"username":"x","password":"y"}},"credHelpers":{"h":"z"}}`, "h", "a/b")
+	f.Fuzz(func(t *testing.T, text, host, repository string) {
+		file, err := parseAuthFile([]byte(text))
+		if err != nil {
+			return
+		}
+		all, err := file.find(host, repository, "")
+		if err != nil || all.Anonymous() {
+			return
+		}
+		if again, err := file.find(host, repository, all.User); err != nil || all.User != "" && again != all {
+			t.Errorf("%q has no login of the user that it has: %v", text, err)
+		}
+	})
+}
