@@ -90,8 +90,8 @@ func (m Mount) equal(other Mount) bool {
 	return m.Kind == other.Kind && m.Source == other.Source && m.Target == other.Target && slices.Equal(m.Flags, other.Flags)
 }
 
-// Parse reads the arguments of one or several --container-mounts. They add up in their order, and an entry that was there before is dropped.
-// It checks all that can be checked without the values of variables.
+// Parse reads the arguments of one or several --container-mounts. They add up in their order, and an entry that was there before is
+// dropped. It checks all that can be checked without the values of variables.
 func Parse(arguments ...string) ([]Mount, error) {
 	var mounts []Mount
 	for _, argument := range arguments {

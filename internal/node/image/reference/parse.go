@@ -197,7 +197,8 @@ func (r *Reference) setRepository(text string) error {
 	case repository == "":
 		return errors.New("the image has no name: write [USER@][REGISTRY#]IMAGE[:TAG]")
 	case tagged && !tagPattern.MatchString(tag):
-		return fmt.Errorf("the tag %s is not up to 128 letters, digits, dots, dashes and underscores: write IMAGE:TAG, or IMAGE alone", quote(tag))
+		return fmt.Errorf("the tag %s is not up to 128 letters, digits, dots, dashes and underscores: write IMAGE:TAG, or IMAGE alone",
+			quote(tag))
 	}
 	if r.Registry == DockerHub && !strings.Contains(repository, "/") {
 		repository = official + repository

@@ -99,7 +99,8 @@ func (r Reference) version() string {
 	return text
 }
 
-// FileName returns the name of the file that "enroot import" writes if it gets none: "nvidia+pytorch+25.01-py3.sqsh". It is empty for a path.
+// FileName returns the name of the file that "enroot import" writes if it gets none: "nvidia+pytorch+25.01-py3.sqsh". It is empty for a
+// path.
 func (r Reference) FileName() string {
 	if r.IsPath() {
 		return ""

@@ -33,38 +33,56 @@ func TestAnArgumentNamesAnImage(t *testing.T) {
 		argument string
 		want     reference.Reference
 	}{
-		"a bare name is an official image of Docker Hub":          {"ubuntu", image(hub, "library/ubuntu", "latest")},
-		"a name with a tag is an official image":                  {"ubuntu:24.04", image(hub, "library/ubuntu", "24.04")},
-		"docker.io with a slash is Docker Hub":                    {"docker.io/ubuntu:24.04", image(hub, "library/ubuntu", "24.04")},
-		"docker.io with a number sign is Docker Hub":              {"docker.io#ubuntu:24.04", image(hub, "library/ubuntu", "24.04")},
-		"index.docker.io is Docker Hub":                           {"index.docker.io/library/ubuntu", image(hub, "library/ubuntu", "latest")},
-		"the registry's own name is Docker Hub":                   {"registry-1.docker.io#ubuntu", image(hub, "library/ubuntu", "latest")},
-		"a URI of docker is the same image":                       {"docker://ubuntu:24.04", image(hub, "library/ubuntu", "24.04")},
-		"a name with a slash is an image of Docker Hub":           {"pytorch/pytorch:2.4", image(hub, "pytorch/pytorch", "2.4")},
-		"a number sign ends a registry":                           {"nvcr.io#nvidia/pytorch:25.01-py3", image("nvcr.io", "nvidia/pytorch", "25.01-py3")},
-		"a dot before the first slash makes a registry":           {"nvcr.io/nvidia/pytorch:25.01-py3", image("nvcr.io", "nvidia/pytorch", "25.01-py3")},
-		"a user may begin with a dollar sign":                     {"$oauthtoken@nvcr.io#org/team/img", with(image("nvcr.io", "org/team/img", "latest"), "$oauthtoken", "")},
-		"a user may stand before a registry with a slash":         {"me@nvcr.io/org/img:1", with(image("nvcr.io", "org/img", "1"), "me", "")},
-		"a user may be an address":                                {"me@site.org@nvcr.io#a", with(image("nvcr.io", "a", "latest"), "me@site.org", "")},
-		"a user may stand before an image of Docker Hub":          {"docker://me@ubuntu:24.04", with(image(hub, "library/ubuntu", "24.04"), "me", "")},
-		"localhost with a port is a registry":                     {"localhost:5000#a/b/c:1", image("localhost:5000", "a/b/c", "1")},
-		"localhost is a registry":                                 {"localhost/a:1", image("localhost", "a", "1")},
-		"a colon before the first slash makes a registry":         {"reg.example:5000/a/b:1", image("reg.example:5000", "a/b", "1")},
-		"a number sign makes a registry of any host":              {"reg#a", image("reg", "a", "latest")},
-		"an address of IPv6 is a registry":                        {"[fd00::1]:5000/a:1", image("[fd00::1]:5000", "a", "1")},
-		"a host is the same in upper case":                        {"NVCR.io#nvidia/cuda:12", image("nvcr.io", "nvidia/cuda", "12")},
-		"a tag beside a digest is a label":                        {"img:tag@sha256:" + hex, with(image(hub, "library/img", "tag"), "", "sha256:"+hex)},
-		"a digest alone has no tag":                               {"img@sha256:" + hex, with(image(hub, "library/img", ""), "", "sha256:"+hex)},
-		"user, registry and digest stand together":                {"me@nvcr.io#a/b@sha256:" + hex, with(image("nvcr.io", "a/b", ""), "me", "sha256:"+hex)},
-		"a file without a path is taken for an image":             {"image.sqsh", image(hub, "library/image.sqsh", "latest")},
-		"the image docker is no scheme":                           {"docker:24-dind", image(hub, "library/docker", "24-dind")},
-		"a path begins with a slash":                              {"/data/a b.sqsh", reference.Reference{Path: "/data/a b.sqsh"}},
-		"a path begins with a dot":                                {"./image.sqsh", reference.Reference{Path: "./image.sqsh"}},
-		"a directory is a path":                                   {"./", reference.Reference{Path: "./"}},
-		"a device is a path":                                      {"/dev/urandom", reference.Reference{Path: "/dev/urandom"}},
-		"a path may look like a URI":                              {"./docker://x", reference.Reference{Path: "./docker://x"}},
-		"an image of the Docker daemon has the name it has there": {"dockerd://ubuntu:24.04", reference.Reference{Scheme: reference.Dockerd, Repository: "ubuntu", Tag: "24.04"}},
-		"an image of podman may have a registry":                  {"podman://localhost/mine", reference.Reference{Scheme: reference.Podman, Registry: "localhost", Repository: "mine", Tag: "latest"}},
+		"a bare name is an official image of Docker Hub": {"ubuntu", image(hub, "library/ubuntu", "latest")},
+		"a name with a tag is an official image":         {"ubuntu:24.04", image(hub, "library/ubuntu", "24.04")},
+		"docker.io with a slash is Docker Hub":           {"docker.io/ubuntu:24.04", image(hub, "library/ubuntu", "24.04")},
+		"docker.io with a number sign is Docker Hub":     {"docker.io#ubuntu:24.04", image(hub, "library/ubuntu", "24.04")},
+		"index.docker.io is Docker Hub":                  {"index.docker.io/library/ubuntu", image(hub, "library/ubuntu", "latest")},
+		"the registry's own name is Docker Hub":          {"registry-1.docker.io#ubuntu", image(hub, "library/ubuntu", "latest")},
+		"a URI of docker is the same image":              {"docker://ubuntu:24.04", image(hub, "library/ubuntu", "24.04")},
+		"a name with a slash is an image of Docker Hub":  {"pytorch/pytorch:2.4", image(hub, "pytorch/pytorch", "2.4")},
+		"a number sign ends a registry": {
+			"nvcr.io#nvidia/pytorch:25.01-py3", image("nvcr.io", "nvidia/pytorch", "25.01-py3"),
+		},
+		"a dot before the first slash makes a registry": {
+			"nvcr.io/nvidia/pytorch:25.01-py3", image("nvcr.io", "nvidia/pytorch", "25.01-py3"),
+		},
+		"a user may begin with a dollar sign": {
+			"$oauthtoken@nvcr.io#org/team/img", with(image("nvcr.io", "org/team/img", "latest"), "$oauthtoken", ""),
+		},
+		"a user may stand before a registry with a slash": {"me@nvcr.io/org/img:1", with(image("nvcr.io", "org/img", "1"), "me", "")},
+		"a user may be an address": {
+			"me@site.org@nvcr.io#a", with(image("nvcr.io", "a", "latest"), "me@site.org", ""),
+		},
+		"a user may stand before an image of Docker Hub": {
+			"docker://me@ubuntu:24.04", with(image(hub, "library/ubuntu", "24.04"), "me", ""),
+		},
+		"localhost with a port is a registry":             {"localhost:5000#a/b/c:1", image("localhost:5000", "a/b/c", "1")},
+		"localhost is a registry":                         {"localhost/a:1", image("localhost", "a", "1")},
+		"a colon before the first slash makes a registry": {"reg.example:5000/a/b:1", image("reg.example:5000", "a/b", "1")},
+		"a number sign makes a registry of any host":      {"reg#a", image("reg", "a", "latest")},
+		"an address of IPv6 is a registry":                {"[fd00::1]:5000/a:1", image("[fd00::1]:5000", "a", "1")},
+		"a host is the same in upper case":                {"NVCR.io#nvidia/cuda:12", image("nvcr.io", "nvidia/cuda", "12")},
+		"a tag beside a digest is a label": {
+			"img:tag@sha256:" + hex, with(image(hub, "library/img", "tag"), "", "sha256:"+hex),
+		},
+		"a digest alone has no tag": {"img@sha256:" + hex, with(image(hub, "library/img", ""), "", "sha256:"+hex)},
+		"user, registry and digest stand together": {
+			"me@nvcr.io#a/b@sha256:" + hex, with(image("nvcr.io", "a/b", ""), "me", "sha256:"+hex),
+		},
+		"a file without a path is taken for an image": {"image.sqsh", image(hub, "library/image.sqsh", "latest")},
+		"the image docker is no scheme":               {"docker:24-dind", image(hub, "library/docker", "24-dind")},
+		"a path begins with a slash":                  {"/data/a b.sqsh", reference.Reference{Path: "/data/a b.sqsh"}},
+		"a path begins with a dot":                    {"./image.sqsh", reference.Reference{Path: "./image.sqsh"}},
+		"a directory is a path":                       {"./", reference.Reference{Path: "./"}},
+		"a device is a path":                          {"/dev/urandom", reference.Reference{Path: "/dev/urandom"}},
+		"a path may look like a URI":                  {"./docker://x", reference.Reference{Path: "./docker://x"}},
+		"an image of the Docker daemon has the name it has there": {
+			"dockerd://ubuntu:24.04", reference.Reference{Scheme: reference.Dockerd, Repository: "ubuntu", Tag: "24.04"},
+		},
+		"an image of podman may have a registry": {
+			"podman://localhost/mine", reference.Reference{Scheme: reference.Podman, Registry: "localhost", Repository: "mine", Tag: "latest"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := reference.Parse(test.argument)
@@ -84,30 +102,48 @@ func TestAnArgumentNamesAnImage(t *testing.T) {
 
 func TestAnErrorTellsTheWayOut(t *testing.T) {
 	for name, test := range map[string]struct{ argument, want string }{
-		"nothing":                           {"", "argument required"},
-		"a scheme alone":                    {"docker://", "docker://: an image is missing: write one after the scheme"},
-		"another scheme":                    {"https://x/y", `images do not come from "https://": use docker://, dockerd://, podman://, or a path that begins with . or /`},
-		"two schemes":                       {"docker://podman://x", `the registry "podman:" has no port from 1 to 65535 after its colon: write HOST or HOST:PORT`},
-		"an empty tag":                      {"ubuntu:", `the tag "" is not up to 128 letters, digits, dots, dashes and underscores: write IMAGE:TAG, or IMAGE alone`},
-		"a tag of a bad character":          {"ubuntu:a+b", `the tag "a+b" is not up to`},
-		"upper case":                        {"nvcr.io#NVIDIA/cuda", `the image "NVIDIA/cuda" has upper case letters, which registries do not take: write "nvidia/cuda"`},
-		"a short digest":                    {"ubuntu@sha256:abc", `the digest "sha256:abc" is not sha256: and 64 digits of 0-9 and a-f: copy it again`},
-		"another digest":                    {"ubuntu@sha512:" + hex, "digests of sha512 are not supported: use the image's sha256: digest"},
-		"a password":                        {"me:secret@nvcr.io#a", "the user before the @ holds a colon: passwords belong into ~/.config/enroot/.credentials"},
-		"a user that the shell has removed": {"@nvcr.io#a", "the user before the @ is empty: remove the @, or quote a user that begins with $ in the shell"},
-		"a user of a daemon":                {"dockerd://me@ubuntu", "an image of dockerd:// has no user: remove what is before the @"},
-		"a user with a blank":               {"a b@nvcr.io#a", "the user before the @ holds a character that no login has: write [USER@][REGISTRY#]IMAGE[:TAG]"},
-		"an empty registry":                 {"#a", "the registry before the # is empty: write its host name, or remove the #"},
-		"a port of too many":                {"reg.example:65536/a", `the registry "reg.example:65536" has no port from 1 to 65535`},
-		"a port of zero":                    {"reg.example:0/a", `the registry "reg.example:0" has no port from 1 to 65535`},
-		"a registry that is no host":        {"a_b#c", `the registry "a_b" is not a host name: write HOST or HOST:PORT, and then # and the image`},
-		"an address without brackets":       {"fd00::1:5000#c", `the registry "fd00::1:5000" is not a host name`},
-		"a registry alone":                  {"nvcr.io#", "the image has no name: write [USER@][REGISTRY#]IMAGE[:TAG]"},
-		"two slashes":                       {"a//b", `the image "a//b" is no name of a registry`},
-		"parts of a path":                   {"a/../b", `the image "a/../b" is no name of a registry`},
-		"two number signs":                  {"a#b#c", `the image "b#c" is no name of a registry`},
-		"a line feed":                       {"ubuntu\nx", `the image "library/ubuntu\nx" is no name of a registry`},
-		"a path with a NUL byte":            {"/a\x00b", `the path "/a\x00b" holds a NUL byte, which no file name has: remove it`},
+		"nothing":        {"", "argument required"},
+		"a scheme alone": {"docker://", "docker://: an image is missing: write one after the scheme"},
+		"another scheme": {
+			"https://x/y", `images do not come from "https://": use docker://, dockerd://, podman://, or a path that begins with . or /`,
+		},
+		"two schemes": {
+			"docker://podman://x", `the registry "podman:" has no port from 1 to 65535 after its colon: write HOST or HOST:PORT`,
+		},
+		"an empty tag": {
+			"ubuntu:", `the tag "" is not up to 128 letters, digits, dots, dashes and underscores: write IMAGE:TAG, or IMAGE alone`,
+		},
+		"a tag of a bad character": {"ubuntu:a+b", `the tag "a+b" is not up to`},
+		"upper case": {
+			"nvcr.io#NVIDIA/cuda", `the image "NVIDIA/cuda" has upper case letters, which registries do not take: write "nvidia/cuda"`,
+		},
+		"a short digest": {
+			"ubuntu@sha256:abc", `the digest "sha256:abc" is not sha256: and 64 digits of 0-9 and a-f: copy it again`,
+		},
+		"another digest": {"ubuntu@sha512:" + hex, "digests of sha512 are not supported: use the image's sha256: digest"},
+		"a password": {
+			"me:secret@nvcr.io#a", "the user before the @ holds a colon: passwords belong into ~/.config/enroot/.credentials",
+		},
+		"a user that the shell has removed": {
+			"@nvcr.io#a", "the user before the @ is empty: remove the @, or quote a user that begins with $ in the shell",
+		},
+		"a user of a daemon": {"dockerd://me@ubuntu", "an image of dockerd:// has no user: remove what is before the @"},
+		"a user with a blank": {
+			"a b@nvcr.io#a", "the user before the @ holds a character that no login has: write [USER@][REGISTRY#]IMAGE[:TAG]",
+		},
+		"an empty registry":  {"#a", "the registry before the # is empty: write its host name, or remove the #"},
+		"a port of too many": {"reg.example:65536/a", `the registry "reg.example:65536" has no port from 1 to 65535`},
+		"a port of zero":     {"reg.example:0/a", `the registry "reg.example:0" has no port from 1 to 65535`},
+		"a registry that is no host": {
+			"a_b#c", `the registry "a_b" is not a host name: write HOST or HOST:PORT, and then # and the image`,
+		},
+		"an address without brackets": {"fd00::1:5000#c", `the registry "fd00::1:5000" is not a host name`},
+		"a registry alone":            {"nvcr.io#", "the image has no name: write [USER@][REGISTRY#]IMAGE[:TAG]"},
+		"two slashes":                 {"a//b", `the image "a//b" is no name of a registry`},
+		"parts of a path":             {"a/../b", `the image "a/../b" is no name of a registry`},
+		"two number signs":            {"a#b#c", `the image "b#c" is no name of a registry`},
+		"a line feed":                 {"ubuntu\nx", `the image "library/ubuntu\nx" is no name of a registry`},
+		"a path with a NUL byte":      {"/a\x00b", `the path "/a\x00b" holds a NUL byte, which no file name has: remove it`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := reference.Parse(test.argument)
@@ -142,7 +178,8 @@ func TestALongArgumentHasAShortError(t *testing.T) {
 }
 
 func TestAURIHasAScheme(t *testing.T) {
-	if _, err := reference.ParseURI("ubuntu"); err == nil || !strings.Contains(err.Error(), "write docker://, dockerd:// or podman:// before it") {
+	_, err := reference.ParseURI("ubuntu")
+	if err == nil || !strings.Contains(err.Error(), "write docker://, dockerd:// or podman:// before it") {
 		t.Errorf("the error is %v", err)
 	}
 	if _, err := reference.ParseURI(""); err == nil {
@@ -194,7 +231,9 @@ func TestAFileWithoutAPathGetsAHint(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"ubuntu:24.04", "$oauthtoken@nvcr.io#a/b:1", "a@sha256:" + hex, "./a", "podman://[::1]:5/a", "dockerd://a", "A.b/c"} {
+	for _, seed := range []string{
+		"ubuntu:24.04", "$oauthtoken@nvcr.io#a/b:1", "a@sha256:" + hex, "./a", "podman://[::1]:5/a", "dockerd://a", "A.b/c",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, argument string) {

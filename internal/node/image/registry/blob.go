@@ -73,8 +73,8 @@ func (s *source) fetch(ctx context.Context, kind, identifier string, limit int64
 	case err != nil:
 		return nil, "", s.broken(ctx, err)
 	case int64(len(text)) > limit:
-		return nil, "", s.failure(Unsupported, nil, "%s sends a manifest of more than %d bytes for image %s: build it with fewer layers", s.host, limit,
-			s.image)
+		return nil, "",
+			s.failure(Unsupported, nil, "%s sends a manifest of more than %d bytes for image %s: build it with fewer layers", s.host, limit, s.image)
 	}
 	return text, response.Header.Get("Content-Type"), nil
 }
@@ -84,8 +84,8 @@ func (s *source) broken(ctx context.Context, cause error) error {
 	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errIdle) {
 		return s.explain(ctx, cause)
 	}
-	return s.failure(Unreachable, cause, "the connection to %s broke while image %s was read: try again later, or check the node's network", s.host,
-		s.image)
+	return s.failure(Unreachable, cause, "the connection to %s broke while image %s was read: try again later, or check the node's network",
+		s.host, s.image)
 }
 
 // stream is the content of a blob that is checked while it is read.
@@ -188,8 +188,8 @@ func (r *stream) Read(p []byte) (int, error) {
 func (r *stream) verdict() error {
 	r.disconnect()
 	if got := "sha256:" + hex.EncodeToString(r.sum.Sum(nil)); got != r.blob.Digest {
-		return r.source.failure(Corrupt, nil, "%s sends other bytes for image %s than those of %s: push the image again", r.source.host, r.source.image,
-			r.blob.Digest)
+		return r.source.failure(Corrupt, nil, "%s sends other bytes for image %s than those of %s: push the image again",
+			r.source.host, r.source.image, r.blob.Digest)
 	}
 	return io.EOF
 }
@@ -201,7 +201,8 @@ func (r *stream) resume(cause error) error {
 		return r.source.explain(r.caller, cause)
 	}
 	if r.resumptions++; r.resumptions > maxResumptions {
-		return r.source.failure(Unreachable, cause, "%s ended %d times before all %d bytes of %s for image %s: try again later, or push the image again",
+		return r.source.failure(Unreachable, cause,
+			"%s ended %d times before all %d bytes of %s for image %s: try again later, or push the image again",
 			r.source.host, r.resumptions, r.blob.Size, r.blob.Digest, r.source.image)
 	}
 	return r.connect(r.caller)

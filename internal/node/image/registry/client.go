@@ -68,7 +68,10 @@ type Client struct {
 // New returns a client. It reads certificates, so that it may return an error.
 func New(o Options) (*Client, error) {
 	o = o.withDefaults()
-	c := &Client{platform: o.Platform, insecure: map[string]bool{}, mirrors: map[string][]string{}, mirrorFailed: o.MirrorFailed, idleTimeout: o.IdleTimeout}
+	c := &Client{
+		platform: o.Platform, insecure: map[string]bool{}, mirrors: map[string][]string{},
+		mirrorFailed: o.MirrorFailed, idleTimeout: o.IdleTimeout,
+	}
 	for _, host := range o.Insecure {
 		c.insecure[strings.ToLower(host)] = true
 	}
@@ -141,7 +144,9 @@ type source struct {
 }
 
 // connect asks a host how it wants to be logged in to, and logs in.
-func (c *Client) connect(ctx context.Context, host string, ref reference.Reference, login Login, patience http.RoundTripper) (*source, error) {
+func (c *Client) connect(
+	ctx context.Context, host string, ref reference.Reference, login Login, patience http.RoundTripper,
+) (*source, error) {
 	s := &source{host: host, repository: ref.Repository, image: ref.Name(), idleTimeout: c.idleTimeout}
 	if login != nil {
 		var err error

@@ -28,7 +28,8 @@ func TestAnImageIsRead(t *testing.T) {
 		},
 		"a manifest list of Docker": func(f *fake) string {
 			other, ours := f.image("arm", "arm64", "other"), f.image("amd", "amd64", "layer")
-			f.manifest("1", dockerList, object{"schemaVersion": 2, "mediaType": dockerList, "manifests": []object{on(other, "arm64", ""), on(ours, "amd64", "")}})
+			f.manifest("1", dockerList, object{"schemaVersion": 2, "mediaType": dockerList,
+				"manifests": []object{on(other, "arm64", ""), on(ours, "amd64", "")}})
 			return ours["digest"].(string)
 		},
 		"an index with newer variants of the architecture": func(f *fake) string {
@@ -93,9 +94,12 @@ func TestAnImageForOtherNodesNamesBothPlatforms(t *testing.T) {
 func TestANodeOfArmTakesOlderVariants(t *testing.T) {
 	f := newFake(t, false)
 	v6, v7 := f.image("v6", "arm", "v6"), f.image("v7", "arm", "v7")
-	f.manifest("1", ociIndex, object{"schemaVersion": 2, "mediaType": ociIndex, "manifests": []object{on(v6, "arm", "v6"), on(v7, "arm", "v7")}})
+	f.manifest("1", ociIndex, object{"schemaVersion": 2, "mediaType": ociIndex,
+		"manifests": []object{on(v6, "arm", "v6"), on(v7, "arm", "v7")}})
 	for variant, want := range map[string]string{"v8": "v7", "v7": "v7", "v6": "v6"} {
-		c := newClient(t, registry.Options{Insecure: []string{f.host}, Platform: registry.Platform{OS: "linux", Architecture: "arm", Variant: variant}})
+		c := newClient(t, registry.Options{
+			Insecure: []string{f.host}, Platform: registry.Platform{OS: "linux", Architecture: "arm", Variant: variant},
+		})
 		if text, _, err := pull(t.Context(), c, f.reference(t, ":1"), nil); err != nil || text != want {
 			t.Errorf("a node of %s reads %q, %v", variant, text, err)
 		}
@@ -118,14 +122,24 @@ func TestAManifestThatIsNoGoodIsRefused(t *testing.T) {
 		want   string
 	}{
 		"a manifest of the old format": {object{"schemaVersion": 1, "name": "x"}, registry.Unsupported, "has a manifest of a Docker before 1.10"},
-		"an artifact of another kind": {manifest(object{"mediaType": "application/vnd.cncf.helm.config.v1+json", "digest": digestOf(nil), "size": 2}),
-			registry.Unsupported, `is no container image, but has the type "application/vnd.cncf.helm.config.v1+json"`},
+		"an artifact of another kind": {
+			manifest(object{"mediaType": "application/vnd.cncf.helm.config.v1+json", "digest": digestOf(nil), "size": 2}),
+			registry.Unsupported, `is no container image, but has the type "application/vnd.cncf.helm.config.v1+json"`,
+		},
 		"an encrypted layer": {manifest(config, object{"mediaType": ociZstd + "+encrypted", "digest": digestOf(nil), "size": 0}),
 			registry.Unsupported, "tar+zstd+encrypted\", which is not read: build it with layers of gzip or zstd"},
-		"501 layers":                    {manifest(config, many...), registry.Unsupported, "has 501 layers, and 500 are the limit"},
-		"a digest that is a path":       {manifest(config, object{"mediaType": ociZstd, "digest": "../../x", "size": 0}), registry.Corrupt, `with the digest "../../x" and the size 0`},
-		"a negative size":               {manifest(config, object{"mediaType": ociZstd, "digest": digestOf(nil), "size": -1}), registry.Corrupt, "and the size -1"},
-		"a configuration of a terabyte": {manifest(object{"mediaType": ociConfig, "digest": digestOf(nil), "size": 1 << 40}), registry.Unsupported, "has a configuration of 1099511627776 bytes"},
+		"501 layers": {manifest(config, many...), registry.Unsupported, "has 501 layers, and 500 are the limit"},
+		"a digest that is a path": {
+			manifest(config, object{"mediaType": ociZstd, "digest": "../../x", "size": 0}), registry.Corrupt,
+			`with the digest "../../x" and the size 0`,
+		},
+		"a negative size": {
+			manifest(config, object{"mediaType": ociZstd, "digest": digestOf(nil), "size": -1}), registry.Corrupt, "and the size -1",
+		},
+		"a configuration of a terabyte": {
+			manifest(object{"mediaType": ociConfig, "digest": digestOf(nil), "size": 1 << 40}), registry.Unsupported,
+			"has a configuration of 1099511627776 bytes",
+		},
 		"a manifest that is an index too": {object{"schemaVersion": 2, "mediaType": ociManifest, "config": config, "manifests": []object{layer}},
 			registry.Corrupt, "that is both a manifest and an index"},
 		"a text that is no JSON":       {"<html>", registry.Corrupt, "that is no JSON of a manifest: check that it is a registry"},
@@ -170,7 +184,8 @@ func TestOnlyImagesOfRegistriesAreResolved(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := newClient(t, registry.Options{}).Resolve(t.Context(), r, nil); err == nil || !strings.Contains(err.Error(), "it is not an image of a registry") {
+		_, err = newClient(t, registry.Options{}).Resolve(t.Context(), r, nil)
+		if err == nil || !strings.Contains(err.Error(), "it is not an image of a registry") {
 			t.Errorf("the error of %s is %v", argument, err)
 		}
 	}

@@ -97,7 +97,8 @@ func (s *source) explain(ctx context.Context, err error) error {
 		return s.explainStatus(answer.StatusCode, err)
 	}
 	if dns, is := errors.AsType[*net.DNSError](err); is {
-		return s.failure(Unreachable, err, "the host name %s of image %s cannot be resolved: check its spelling and the node's DNS", dns.Name, s.image)
+		return s.failure(Unreachable, err, "the host name %s of image %s cannot be resolved: check its spelling and the node's DNS",
+			dns.Name, s.image)
 	}
 	if record, is := errors.AsType[tls.RecordHeaderError](err); is {
 		// The first bytes of an answer stand where TLS has a header.
@@ -110,10 +111,12 @@ func (s *source) explain(ctx context.Context, err error) error {
 		return s.failure(Untrusted, err, "the certificate of %s for image %s is not trusted, since %s", host, s.image, why)
 	}
 	if operation, is := errors.AsType[*net.OpError](err); is && operation.Op == "proxyconnect" {
-		return s.failure(Unreachable, err, "the proxy to %s for image %s does not answer: check the variables http_proxy and https_proxy", host, s.image)
+		return s.failure(Unreachable, err, "the proxy to %s for image %s does not answer: check the variables http_proxy and https_proxy",
+			host, s.image)
 	}
 	if brief(err) {
-		return s.failure(Unreachable, err, "%s does not answer to requests for image %s: try again later, or check the node's network", host, s.image)
+		return s.failure(Unreachable, err, "%s does not answer to requests for image %s: try again later, or check the node's network",
+			host, s.image)
 	}
 	if refused, is := errors.AsType[*refusedError](err); is {
 		return s.failure(Refused, err, "%s is not asked for image %s: %s", host, s.image, refused.why)

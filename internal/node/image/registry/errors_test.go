@@ -38,7 +38,8 @@ func TestAnErrorOfTheNetworkIsASentence(t *testing.T) {
 			"the certificate of reg.test for image reg.test/a:1 is not trusted, since its authority is unknown: " +
 				"put the authority's certificate into SSL_CERT_DIR"},
 		"an old TLS": {tls.AlertError(70), Untrusted,
-			"the certificate of reg.test for image reg.test/a:1 is not trusted, since the handshake of TLS is refused: check that it speaks TLS 1.2 or newer"},
+			"the certificate of reg.test for image reg.test/a:1 is not trusted, " +
+				"since the handshake of TLS is refused: check that it speaks TLS 1.2 or newer"},
 		"no TLS": {tls.RecordHeaderError{Msg: "x"}, Untrusted,
 			"reg.test does not speak HTTPS for image reg.test/a:1: check the port"},
 		"no answer": {&hostError{"reg.test", os.ErrDeadlineExceeded}, Unreachable,

@@ -240,7 +240,9 @@ func insecureClient(t *testing.T, hosts ...string) *registry.Client {
 }
 
 // pull reads all layers of an image, one after the other.
-func pull(ctx context.Context, c *registry.Client, r reference.Reference, login registry.Login) (text string, image *registry.Image, err error) {
+func pull(
+	ctx context.Context, c *registry.Client, r reference.Reference, login registry.Login,
+) (text string, image *registry.Image, err error) {
 	image, err = c.Resolve(ctx, r, login)
 	if err != nil {
 		return "", nil, err

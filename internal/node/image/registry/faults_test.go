@@ -218,15 +218,27 @@ func TestABusyRegistryIsAskedAgain(t *testing.T) {
 		reason          registry.Reason
 		want            string
 	}{
-		"an internal error passes":               {status: 500, answers: 1, waited: 1, shortest: 500 * time.Millisecond},
-		"three errors pass":                      {status: 503, answers: 3, waited: 3, shortest: 500 * time.Millisecond},
-		"a limit passes after its seconds":       {status: 429, answers: 1, after: "7", waited: 1, exact: 7 * time.Second},
-		"a limit passes at its time":             {status: 429, answers: 1, after: "Fri, 02 Jan 2026 03:04:45 GMT", waited: 1, exact: 40 * time.Second},
-		"a limit in the past counts for nothing": {status: 429, answers: 1, after: "Fri, 02 Jan 2026 03:04:00 GMT", waited: 1, shortest: 500 * time.Millisecond},
-		"a limit of an hour is the user's":       {status: 429, answers: 1, after: "3600", reason: registry.RateLimited, want: "limits requests and does not hand out image"},
-		"a limit that stays":                     {status: 429, answers: 9, waited: 3, reason: registry.RateLimited, want: "(429): try again later, or log in for a higher limit"},
-		"a gateway that stays broken":            {status: 502, answers: 9, waited: 3, reason: registry.Unavailable, want: "answers 502 Bad Gateway for image"},
-		"another status":                         {status: 418, answers: 9, reason: registry.Unavailable, want: "answers 418 I'm a teapot for image"},
+		"an internal error passes":         {status: 500, answers: 1, waited: 1, shortest: 500 * time.Millisecond},
+		"three errors pass":                {status: 503, answers: 3, waited: 3, shortest: 500 * time.Millisecond},
+		"a limit passes after its seconds": {status: 429, answers: 1, after: "7", waited: 1, exact: 7 * time.Second},
+		"a limit passes at its time": {
+			status: 429, answers: 1, after: "Fri, 02 Jan 2026 03:04:45 GMT", waited: 1, exact: 40 * time.Second,
+		},
+		"a limit in the past counts for nothing": {
+			status: 429, answers: 1, after: "Fri, 02 Jan 2026 03:04:00 GMT", waited: 1, shortest: 500 * time.Millisecond,
+		},
+		"a limit of an hour is the user's": {
+			status: 429, answers: 1, after: "3600", reason: registry.RateLimited, want: "limits requests and does not hand out image",
+		},
+		"a limit that stays": {
+			status: 429, answers: 9, waited: 3, reason: registry.RateLimited, want: "(429): try again later, or log in for a higher limit",
+		},
+		"a gateway that stays broken": {
+			status: 502, answers: 9, waited: 3, reason: registry.Unavailable, want: "answers 502 Bad Gateway for image",
+		},
+		"another status": {
+			status: 418, answers: 9, reason: registry.Unavailable, want: "answers 418 I'm a teapot for image",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t, false)

@@ -6,7 +6,8 @@ package registry
 import "testing"
 
 func FuzzDocument(f *testing.F) {
-	const named = `{"mediaType":"application/vnd.oci.image.config.v1+json","digest":"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","size":0}`
+	const named = `{"mediaType":"application/vnd.oci.image.config.v1+json",` +
+		`"digest":"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","size":0}`
 	f.Add(`{"schemaVersion":2,"config":`+named+`,"layers":[]}`, "application/vnd.oci.image.manifest.v1+json")
 	f.Add(`{"schemaVersion":2,"manifests":[`+named+`]}`, "")
 	f.Add(`{"schemaVersion":1}`, "text/plain")

@@ -44,8 +44,8 @@ type Image struct {
 	configText []byte
 }
 
-// Resolve asks a registry which manifest an image has for the client's platform. It is always the registry, or a mirror, that answers: whoever
-// gets an answer has proved that this login may read the image.
+// Resolve asks a registry which manifest an image has for the client's platform. It is always the registry, or a mirror, that answers:
+// whoever gets an answer has proved that this login may read the image.
 func (c *Client) Resolve(ctx context.Context, ref reference.Reference, login Login) (*Image, error) {
 	if ref.IsPath() || ref.Local() || ref.Registry == "" {
 		return nil, fmt.Errorf("resolving %s: it is not an image of a registry", ref.Name())
@@ -83,12 +83,13 @@ func (c *Client) resolveAt(ctx context.Context, s *source, ref reference.Referen
 		}
 		chosen, found := choose(d.Manifests, c.platform)
 		if !found {
-			return nil, s.failure(WrongPlatform, nil, "image %s at %s is for %s, and this node is %s: choose an image for this node", s.image, s.host,
-				offered(d.Manifests), c.platform)
+			return nil, s.failure(WrongPlatform, nil, "image %s at %s is for %s, and this node is %s: choose an image for this node",
+				s.image, s.host, offered(d.Manifests), c.platform)
 		}
 		identifier, known = chosen.Digest, chosen.Platform != nil
 	}
-	return nil, s.failure(Corrupt, nil, "image %s at %s has more than %d indexes inside of each other: build it again", s.image, s.host, maxIndexes)
+	return nil, s.failure(Corrupt, nil, "image %s at %s has more than %d indexes inside of each other: build it again",
+		s.image, s.host, maxIndexes)
 }
 
 // newImage returns the image of a manifest. If no index has named its platform, its configuration does.
@@ -116,8 +117,8 @@ func (c *Client) newImage(ctx context.Context, s *source, d document, known bool
 		has.OS = c.platform.OS
 	}
 	if _, runs := choose([]descriptor{{Platform: &has}}, c.platform); !runs {
-		return nil, s.failure(WrongPlatform, nil, "image %s at %s is for %s, and this node is %s: choose an image for this node", s.image, s.host, has,
-			c.platform)
+		return nil, s.failure(WrongPlatform, nil, "image %s at %s is for %s, and this node is %s: choose an image for this node",
+			s.image, s.host, has, c.platform)
 	}
 	return image, nil
 }
@@ -162,8 +163,8 @@ func (i *Image) Open(ctx context.Context, layer Layer) (io.ReadCloser, error) {
 		return err
 	})
 	if failed, is := errors.AsType[*Error](err); is && failed.Reason == NotFound {
-		failed.message = fmt.Sprintf("%s has the manifest of image %s, but not its layer %s (404): push the image again", failed.Host, failed.Image,
-			layer.Digest)
+		failed.message = fmt.Sprintf("%s has the manifest of image %s, but not its layer %s (404): push the image again",
+			failed.Host, failed.Image, layer.Digest)
 		if t := types.MediaType(layer.MediaType); !t.IsDistributable() {
 			failed.message += " with its foreign layers"
 		}
@@ -174,8 +175,8 @@ func (i *Image) Open(ctx context.Context, layer Layer) (io.ReadCloser, error) {
 	return stream, nil
 }
 
-// each calls do with the host that had the manifest, and then with the others that may have the image, until one succeeds. A mirror may have
-// lost a layer.
+// each calls do with the host that had the manifest, and then with the others that may have the image, until one succeeds. A mirror may
+// have lost a layer.
 func (i *Image) each(ctx context.Context, do func(*source) error) error {
 	err := do(i.source)
 	if err == nil || ctx.Err() != nil || i.source.host == i.ref.Registry {

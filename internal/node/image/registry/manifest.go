@@ -69,8 +69,8 @@ func (s *source) document(ctx context.Context, identifier string) (document, err
 	}
 	d, err := parseDocument(text, contentType)
 	if err != nil {
-		return document{}, s.failure(Corrupt, err, "%s sends a manifest for image %s that is no JSON of a manifest: check that it is a registry", s.host,
-			s.image)
+		return document{}, s.failure(Corrupt, err, "%s sends a manifest for image %s that is no JSON of a manifest: check that it is a registry",
+			s.host, s.image)
 	}
 	return d, s.checkDocument(d)
 }
@@ -100,23 +100,27 @@ func parseDocument(text []byte, contentType string) (document, error) {
 func (s *source) checkDocument(d document) error {
 	switch {
 	case d.MediaType.IsSchema1() || d.SchemaVersion == 1:
-		return s.failure(Unsupported, nil, "image %s at %s has a manifest of a Docker before 1.10: push it again with a newer one", s.image, s.host)
+		return s.failure(Unsupported, nil, "image %s at %s has a manifest of a Docker before 1.10: push it again with a newer one",
+			s.image, s.host)
 	case d.isIndex() && len(d.Layers) > 0, d.MediaType.IsImage() && len(d.Manifests) > 0:
-		return s.failure(Corrupt, nil, "%s sends a document for image %s that is both a manifest and an index: build the image again", s.host, s.image)
+		return s.failure(Corrupt, nil, "%s sends a document for image %s that is both a manifest and an index: build the image again",
+			s.host, s.image)
 	case d.isIndex():
 		return s.checkDescriptors(d.Manifests)
 	case !isImageConfig(d.Config.MediaType):
-		return s.failure(Unsupported, nil, "%s at %s is no container image, but has the type %.80q: check its name", s.image, s.host, d.Config.MediaType)
+		return s.failure(Unsupported, nil, "%s at %s is no container image, but has the type %.80q: check its name",
+			s.image, s.host, d.Config.MediaType)
 	case len(d.Layers) > maxLayers:
-		return s.failure(Unsupported, nil, "image %s at %s has %d layers, and %d are the limit: build it with fewer", s.image, s.host, len(d.Layers),
-			maxLayers)
+		return s.failure(Unsupported, nil, "image %s at %s has %d layers, and %d are the limit: build it with fewer",
+			s.image, s.host, len(d.Layers), maxLayers)
 	case d.Config.Size > maxConfigBytes:
-		return s.failure(Unsupported, nil, "image %s at %s has a configuration of %d bytes, and %d are the limit: build it with less", s.image, s.host,
-			d.Config.Size, maxConfigBytes)
+		return s.failure(Unsupported, nil, "image %s at %s has a configuration of %d bytes, and %d are the limit: build it with less",
+			s.image, s.host, d.Config.Size, maxConfigBytes)
 	}
 	for _, layer := range d.Layers {
 		if !isLayer(layer.MediaType) {
-			return s.failure(Unsupported, nil, "image %s at %s has a layer of the type %.80q, which is not read: build it with layers of gzip or zstd",
+			return s.failure(Unsupported, nil,
+				"image %s at %s has a layer of the type %.80q, which is not read: build it with layers of gzip or zstd",
 				s.image, s.host, layer.MediaType)
 		}
 	}

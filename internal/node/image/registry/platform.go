@@ -42,8 +42,8 @@ func (p Platform) variants() []string {
 	return slices.Compact([]string{p.Variant, ""})
 }
 
-// choose returns the manifest of an index for a platform. A manifest of which the index has no platform is the last resort: whoever reads it
-// finds the platform in the image's configuration.
+// choose returns the manifest of an index for a platform. A manifest of which the index has no platform is the last resort: whoever reads
+// it finds the platform in the image's configuration.
 func choose(manifests []descriptor, want Platform) (descriptor, bool) {
 	want = want.normalized()
 	for _, variant := range want.variants() {

@@ -62,9 +62,13 @@ func TestAPrivateImageWantsALogin(t *testing.T) {
 			login registry.Login
 			want  string
 		}{
-			"with the login":       {login: alice},
-			"with a wrong login":   {login: mallory, want: "or has no such image (401): check its name, and the entry of 127.0.0.1 in ~/.config/enroot/.credentials"},
-			"without a login":      {want: `(401): check its name, or add "machine 127.0.0.1 login USER password PASSWORD" to ~/.config/enroot/.credentials`},
+			"with the login": {login: alice},
+			"with a wrong login": {
+				login: mallory, want: "or has no such image (401): check its name, and the entry of 127.0.0.1 in ~/.config/enroot/.credentials",
+			},
+			"without a login": {
+				want: `(401): check its name, or add "machine 127.0.0.1 login USER password PASSWORD" to ~/.config/enroot/.credentials`,
+			},
 			"with a helper's hint": {login: helped, want: ".credentials; a helper is not run"},
 		} {
 			t.Run(name+" "+kind, func(t *testing.T) {
@@ -90,7 +94,8 @@ func TestALoginThatIsNotFoundIsAnError(t *testing.T) {
 	_, err := clientOf(t, f).Resolve(t.Context(), f.reference(t, ":1"), func(host, repository string) (credentials.Credentials, error) {
 		return credentials.Credentials{}, fmt.Errorf("%s %s: %w", host, repository, broken)
 	})
-	if want := "finding the login for " + f.host + ": " + f.host + " team/app: the file is broken"; !errors.Is(err, broken) || err.Error() != want {
+	want := "finding the login for " + f.host + ": " + f.host + " team/app: the file is broken"
+	if !errors.Is(err, broken) || err.Error() != want {
 		t.Errorf("the error is %v", err)
 	}
 	if len(f.requests()) != 0 {
@@ -167,7 +172,8 @@ func TestARedirectIsNotFollowedToHTTP(t *testing.T) {
 	}
 	c := newClient(t, registry.Options{Environment: environment(map[string]string{"SSL_CERT_FILE": f.certificates(t)})})
 	_, err := c.Resolve(t.Context(), f.reference(t, ":1"), nil)
-	wantError(t, err, registry.Refused, storage.host+" is not asked for image", "it is asked by HTTP, and the administrator has not listed it as insecure")
+	wantError(t, err, registry.Refused, storage.host+" is not asked for image",
+		"it is asked by HTTP, and the administrator has not listed it as insecure")
 	if len(storage.requests()) != 0 {
 		t.Errorf("the storage was asked for %v", storage.requests())
 	}
@@ -201,7 +207,8 @@ func TestCertificatesOfAnEnvironmentAreTrusted(t *testing.T) {
 	f.image("1", "amd64", "layer")
 	file := f.certificates(t)
 	_, err := newClient(t, registry.Options{}).Resolve(t.Context(), f.reference(t, ":1"), nil)
-	wantError(t, err, registry.Untrusted, "the certificate of "+f.host+" for image", "since its authority is unknown: put the authority's certificate into SSL_CERT_DIR")
+	wantError(t, err, registry.Untrusted, "the certificate of "+f.host+" for image",
+		"since its authority is unknown: put the authority's certificate into SSL_CERT_DIR")
 	for _, variables := range []map[string]string{{"SSL_CERT_FILE": file}, {"SSL_CERT_DIR": "/nowhere:" + filepath.Dir(file)}} {
 		c := newClient(t, registry.Options{Environment: environment(variables)})
 		if text, _, err := pull(t.Context(), c, f.reference(t, ":1"), nil); err != nil || text != "layer" {
@@ -216,7 +223,8 @@ func TestCertificatesOfAnEnvironmentAreTrusted(t *testing.T) {
 	_, err = c.Resolve(t.Context(), wrong, nil)
 	wantError(t, err, registry.Untrusted, "since it is not for the name localhost: check the name of the registry")
 	for variable, path := range map[string]string{"SSL_CERT_FILE": "/nowhere", "SSL_CERT_DIR": file} {
-		if _, err := registry.New(registry.Options{Environment: environment(map[string]string{variable: path})}); err == nil || !strings.Contains(err.Error(), variable) {
+		_, err := registry.New(registry.Options{Environment: environment(map[string]string{variable: path})})
+		if err == nil || !strings.Contains(err.Error(), variable) {
 			t.Errorf("%s=%s gives %v", variable, path, err)
 		}
 	}
@@ -244,7 +252,10 @@ func TestAProxyIsAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newClient(t, registry.Options{Insecure: []string{"registry.test:5000"}, Environment: environment(map[string]string{"ALL_PROXY": proxy.URL, "no_proxy": "other.test"})})
+	c := newClient(t, registry.Options{
+		Insecure:    []string{"registry.test:5000"},
+		Environment: environment(map[string]string{"ALL_PROXY": proxy.URL, "no_proxy": "other.test"}),
+	})
 	if text, _, err := pull(t.Context(), c, r, nil); err != nil || text != "layer" || asked.Load() < 3 {
 		t.Errorf("%q is read, the proxy was asked %d times, %v", text, asked.Load(), err)
 	}

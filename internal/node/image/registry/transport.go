@@ -106,7 +106,8 @@ func rootsOf(environment credentials.Environment) (*x509.CertPool, error) {
 		case err != nil:
 			return nil, fmt.Errorf("reading certificates of SSL_CERT_FILE: %w", err)
 		default:
-			return nil, fmt.Errorf("reading certificates of SSL_CERT_FILE: %s has none in PEM: give a file that begins with -----BEGIN CERTIFICATE-----", file)
+			return nil, fmt.Errorf(
+				"reading certificates of SSL_CERT_FILE: %s has none in PEM: give a file that begins with -----BEGIN CERTIFICATE-----", file)
 		}
 	}
 	return roots, nil

@@ -64,14 +64,22 @@ func TestAProxyIsThatOfTheEnvironment(t *testing.T) {
 		target    string
 		want      string
 	}{
-		"nothing is set":                   {nil, "https://reg.test", ""},
-		"https_proxy is for HTTPS":         {map[string]string{"https_proxy": "http://p:1", "http_proxy": "http://q:1"}, "https://reg.test", "http://p:1"},
-		"http_proxy is for HTTP":           {map[string]string{"https_proxy": "http://p:1", "http_proxy": "http://q:1"}, "http://reg.test", "http://q:1"},
-		"all_proxy is for the rest":        {map[string]string{"all_proxy": "http://p:1"}, "https://reg.test", "http://p:1"},
-		"upper case counts":                {map[string]string{"HTTPS_PROXY": "http://p:1"}, "https://reg.test", "http://p:1"},
-		"lower case counts before it":      {map[string]string{"HTTPS_PROXY": "http://p:1", "https_proxy": "http://q:1"}, "https://reg.test", "http://q:1"},
-		"no_proxy has domains":             {map[string]string{"https_proxy": "http://p:1", "no_proxy": ".test"}, "https://reg.test", ""},
-		"no_proxy of another domain":       {map[string]string{"https_proxy": "http://p:1", "NO_PROXY": ".site"}, "https://reg.test", "http://p:1"},
+		"nothing is set": {nil, "https://reg.test", ""},
+		"https_proxy is for HTTPS": {
+			map[string]string{"https_proxy": "http://p:1", "http_proxy": "http://q:1"}, "https://reg.test", "http://p:1",
+		},
+		"http_proxy is for HTTP": {
+			map[string]string{"https_proxy": "http://p:1", "http_proxy": "http://q:1"}, "http://reg.test", "http://q:1",
+		},
+		"all_proxy is for the rest": {map[string]string{"all_proxy": "http://p:1"}, "https://reg.test", "http://p:1"},
+		"upper case counts":         {map[string]string{"HTTPS_PROXY": "http://p:1"}, "https://reg.test", "http://p:1"},
+		"lower case counts before it": {
+			map[string]string{"HTTPS_PROXY": "http://p:1", "https_proxy": "http://q:1"}, "https://reg.test", "http://q:1",
+		},
+		"no_proxy has domains": {map[string]string{"https_proxy": "http://p:1", "no_proxy": ".test"}, "https://reg.test", ""},
+		"no_proxy of another domain": {
+			map[string]string{"https_proxy": "http://p:1", "NO_PROXY": ".site"}, "https://reg.test", "http://p:1",
+		},
 		"this machine is asked without it": {map[string]string{"https_proxy": "http://p:1"}, "https://localhost:5000", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,8 +1,8 @@
 // Copyright The Coxswain Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package credentials finds a user's login for a registry: in the .credentials file of enroot, and then in the auth.json files of podman and
-// docker. It is to run as the user, with the user's rights to read files. It runs no programs, and no error of it holds a login.
+// Package credentials finds a user's login for a registry: in the .credentials file of enroot, and then in the auth.json files of podman
+// and docker. It is to run as the user, with the user's rights to read files. It runs no programs, and no error of it holds a login.
 package credentials
 
 import (
@@ -169,7 +169,8 @@ func (s *Store) Find(host, repository, user string) (Credentials, error) {
 		}
 	}
 	if user != "" {
-		return Credentials{}, fmt.Errorf("there is no password for the user before the @ at %s: add \"machine %s login USER password PASSWORD\" to %s",
+		return Credentials{}, fmt.Errorf(
+			"there is no password for the user before the @ at %s: add \"machine %s login USER password PASSWORD\" to %s",
 			host, withoutPort(host), s.netrcPath)
 	}
 	return Credentials{Hint: hint}, nil

@@ -9,7 +9,9 @@ import (
 )
 
 func FuzzNetrc(f *testing.F) {
-	for _, seed := range []string{"machine h login a password b", "machine h\n login \"a \\\" b\" password $(x y)\n", "default login a", "macdef x\ny\n\nmachine h", "#"} {
+	for _, seed := range []string{
+		"machine h login a password b", "machine h\n login \"a \\\" b\" password $(x y)\n", "default login a", "macdef x\ny\n\nmachine h", "#",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -24,7 +26,8 @@ func FuzzNetrc(f *testing.F) {
 			if strings.ContainsAny(m.name+m.login+m.password, "\n\r") {
 				t.Fatalf("%q has a line feed in a word: %+v", text, m)
 			}
-			written.WriteString(`machine "` + quote.Replace(m.name) + `" login "` + quote.Replace(m.login) + `" password "` + quote.Replace(m.password) + "\"\n")
+			written.WriteString(`machine "` + quote.Replace(m.name) + `" login "` + quote.Replace(m.login) + `" `)
+			written.WriteString(`password "` + quote.Replace(m.password) + "\"\n")
 		}
 		again, err := parseNetrc([]byte(written.String()))
 		if err != nil || len(again) != len(machines) {

@@ -25,8 +25,8 @@ type word struct {
 	line int
 }
 
-// parseNetrc reads a file in the format of netrc: "machine HOST login USER password PASSWORD", on one or several lines. An entry "default" is
-// left out, so that no host gets a login that is not meant for it. Errors name lines, since any word may be a password.
+// parseNetrc reads a file in the format of netrc: "machine HOST login USER password PASSWORD", on one or several lines. An entry "default"
+// is left out, so that no host gets a login that is not meant for it. Errors name lines, since any word may be a password.
 func parseNetrc(text []byte) ([]machine, error) {
 	words := split(string(text))
 	var machines []machine
@@ -38,7 +38,8 @@ func parseNetrc(text []byte) ([]machine, error) {
 			continue
 		}
 		if key != "machine" && key != "login" && key != "user" && key != "password" && key != "passwd" && key != "account" {
-			return nil, fmt.Errorf("line %d: a word is none of machine, login and password: write \"machine HOST login USER password PASSWORD\"", line)
+			return nil, fmt.Errorf("line %d: a word is none of machine, login and password: write \"machine HOST login USER password PASSWORD\"",
+				line)
 		}
 		if i++; i == len(words) {
 			return nil, fmt.Errorf("line %d: the last word %q has nothing after it: add its value, or remove it", line, key)
@@ -59,8 +60,8 @@ func parseNetrc(text []byte) ([]machine, error) {
 	return machines, nil
 }
 
-// split returns the words of a netrc file. A word in double quotes may hold blanks; so may one that begins with $(. A line that begins with #
-// is a comment. A macro, which is for ftp, ends at an empty line and is left out.
+// split returns the words of a netrc file. A word in double quotes may hold blanks; so may one that begins with $(. A line that begins
+// with # is a comment. A macro, which is for ftp, ends at an empty line and is left out.
 func split(text string) []word {
 	var words []word
 	macro := false
@@ -114,8 +115,9 @@ func cutWord(line string) (first, rest string) {
 	return out.String(), ""
 }
 
-// machinesOf returns the hosts whose entries are for a registry: the registry itself, and where well-known registries hand out their tokens.
-// Users have entries for one, the other or both. It is a fixed list: a registry must not choose which other host's password it is sent.
+// machinesOf returns the hosts whose entries are for a registry: the registry itself, and where well-known registries hand out their
+// tokens. Users have entries for one, the other or both. It is a fixed list: a registry must not choose which other host's password it is
+// sent.
 func machinesOf(host string) []string {
 	switch name := withoutPort(strings.ToLower(host)); name {
 	case hubRegistry, hubIndex, hubName:
@@ -146,8 +148,8 @@ func (s *Store) findMachine(host, user string) (Credentials, error) {
 	return Credentials{}, nil
 }
 
-// expandPassword returns a password, or the variable that it names. An error does not name the variable: it may be a password that happens to
-// begin with a dollar sign.
+// expandPassword returns a password, or the variable that it names. An error does not name the variable: it may be a password that happens
+// to begin with a dollar sign.
 func expandPassword(password string, environment Environment) (string, error) {
 	name, variable := strings.CutPrefix(password, "$")
 	if !variable {
