@@ -30,5 +30,9 @@ done
 chmod 1777 "$root/tmp"
 mkdir -p "$root/dev/shm" "$root/run/slurm" "$root/run/slurmctld" "$root/var/spool/slurmd"
 chown --reference="$shared/state" "$root/run/slurmctld"
-# Only then is the root of this process, which others enter, that of the box.
-exec chroot "$root" /bin/bash -c 'echo ready >/mnt/ready; trap : CHLD; while :; do sleep 3600 & wait $!; done'
+# Only then is the root of this process, which others enter, that of the box. Where it is no root of a mount namespace, nobody makes user
+# namespaces.
+cd "$root"
+pivot_root . .
+umount --lazy .
+exec /bin/bash -c 'cd /; echo ready >/mnt/ready; trap : CHLD; while :; do sleep 3600 & wait $!; done'

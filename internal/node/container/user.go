@@ -1,0 +1,61 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package container
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/coxswain-hpc/coxswain/internal/node/container/rootfs"
+	"github.com/coxswain-hpc/coxswain/internal/node/container/step"
+)
+
+// user is who the tasks are.
+type user struct {
+	name     string
+	uid, gid uint32
+	// hostHome is the home directory on the node, and home that in the container.
+	hostHome, home string
+	// root is true for a user who is root in the container.
+	root bool
+}
+
+func userOf(r *step.Request, job step.Environment) user {
+	u := user{name: cmp.Or(job["SLURM_JOB_USER"], job["USER"], "user"), uid: r.UID, gid: r.GID, root: r.RemapRoot != nil && *r.RemapRoot}
+	u.hostHome = cmp.Or(job["HOME"], "/")
+	u.home = u.hostHome
+	if u.root {
+		u.home = "/root"
+	}
+	return u
+}
+
+// nobody is who owns the files of all other users (proc_sys_kernel(5), overflowuid).
+const nobody = 65534
+
+// write lets programs of the container find the user by number and name.
+func (u user) write(root *rootfs.Root) error {
+	passwd := []string{"root:x:0:0:root:/root:/bin/sh", fmt.Sprintf("nobody:x:%d:%d:nobody:/:/usr/sbin/nologin", nobody, nobody)}
+	group := []string{"root:x:0:", fmt.Sprintf("nogroup:x:%d:", nobody)}
+	if !u.root && u.uid != 0 {
+		passwd = append([]string{fmt.Sprintf("%s:x:%d:%d::%s:/bin/sh", u.name, u.uid, u.gid, u.home)}, passwd...)
+	}
+	if !u.root && u.gid != 0 {
+		group = append([]string{fmt.Sprintf("%s:x:%d:", u.name, u.gid)}, group...)
+	}
+	return errors.Join(prepend(root, "/etc/passwd", passwd), prepend(root, "/etc/group", group))
+}
+
+// prepend puts lines in front of those that a file of the image has. The first entry of a name or a number counts.
+func prepend(root *rootfs.Root, name string, lines []string) error {
+	was, err := root.ReadFile(name)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("reading %s of the image: %w", name, err)
+	}
+	return root.WriteFile(name, append([]byte(strings.Join(lines, "\n")+"\n"), bytes.TrimPrefix(was, []byte("\n"))...))
+}

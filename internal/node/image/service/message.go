@@ -1,0 +1,127 @@
+// Copyright The Coxswain Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package service hands out images to the containers of a node: a process that is root in the pod of slurmd imports and mounts them, and
+// those of users ask it by a socket. So an import is done once for all tasks of a node, outside of the memory of any job, and goes on if a
+// job that waits for it is cancelled. A user's logins stay with the user: the service asks for the one that it needs.
+//
+// Both sides send packets of JSON (SOCK_SEQPACKET). The user's side asks once; the last answer carries a mount of the image, as a file.
+package service
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-hpc/coxswain/internal/node/image/registry/credentials"
+)
+
+// Config is what containers need of the configuration of an image.
+type Config struct {
+	// Env has the variables of the image, NAME=VALUE.
+	Env []string `json:"env,omitempty"`
+	// Entrypoint and Cmd are the commands of the image.
+	Entrypoint []string `json:"entrypoint,omitempty"`
+	Cmd        []string `json:"cmd,omitempty"`
+	// WorkingDir is where they start.
+	WorkingDir string `json:"workingDir,omitempty"`
+}
+
+// question is what the user's side sends first.
+type question struct {
+	// Image is the URI of an image.
+	Image string `json:"image"`
+}
+
+// answer is what the service sends: one of the fields.
+type answer struct {
+	Progress string   `json:"progress,omitempty"`
+	Login    *place   `json:"login,omitempty"`
+	Error    string   `json:"error,omitempty"`
+	Image    *Mounted `json:"image,omitempty"`
+}
+
+// place is where a login is needed.
+type place struct {
+	Host       string `json:"host"`
+	Repository string `json:"repository"`
+}
+
+// login is what the user's side sends for it.
+type login struct {
+	credentials.Credentials
+	Error string `json:"error,omitempty"`
+}
+
+// Mounted is an image that is mounted.
+type Mounted struct {
+	Digest string `json:"digest"`
+	Config Config `json:"config"`
+	// Mount is nowhere yet (open_tree(2)). All files belong to whoever asked.
+	Mount *os.File `json:"-"`
+}
+
+// maxPacket bounds packets: what a socket takes at once by default.
+const maxPacket = 160 << 10
+
+func send(conn *net.UnixConn, message any, files ...*os.File) error {
+	packet, err := json.Marshal(message)
+	if err != nil {
+		return fmt.Errorf("writing a packet: %w", err)
+	}
+	if len(packet) > maxPacket {
+		return fmt.Errorf("a packet has %d bytes, and may have %d", len(packet), maxPacket)
+	}
+	var rights []byte
+	for _, f := range files {
+		rights = unix.UnixRights(int(f.Fd())) //nolint:gosec // a file descriptor is an int
+	}
+	if _, _, err := conn.WriteMsgUnix(packet, rights, nil); err != nil {
+		return fmt.Errorf("sending a packet: %w", err)
+	}
+	return nil
+}
+
+// receive reads a packet, and the file that came with it, if one did.
+func receive(conn *net.UnixConn, message any) (*os.File, error) {
+	packet, rights := make([]byte, maxPacket), make([]byte, unix.CmsgSpace(4))
+	n, m, _, _, err := conn.ReadMsgUnix(packet, rights)
+	if err == nil && n == 0 {
+		err = io.EOF
+	}
+	if err != nil {
+		return nil, fmt.Errorf("receiving a packet: %w", err)
+	}
+	file, err := fileOf(rights[:m])
+	if err == nil {
+		err = json.Unmarshal(packet[:n], message)
+	}
+	if err != nil {
+		if file != nil {
+			_ = file.Close()
+		}
+		return nil, fmt.Errorf("reading a packet: %w", err)
+	}
+	return file, nil
+}
+
+func fileOf(rights []byte) (*os.File, error) {
+	if len(rights) == 0 {
+		return nil, nil
+	}
+	messages, err := unix.ParseSocketControlMessage(rights)
+	if err != nil || len(messages) != 1 {
+		return nil, errors.Join(errors.New("no one file came along"), err)
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		return nil, errors.Join(errors.New("no one file came along"), err)
+	}
+	unix.CloseOnExec(fds[0])
+	return os.NewFile(uintptr(fds[0]), "mount"), nil //nolint:gosec // a file descriptor is no negative number
+}
