@@ -23,9 +23,13 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/audit.h>
 #include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <linux/securebits.h>
 #include <poll.h>
+#include <stddef.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -81,7 +85,7 @@ static const struct option options[] = {
 	{ "container-env", "NAME[,NAME...]", "take these variables from the job and not from the image", "env", TEXT, false },
 	{ "container-unshare", "net|ipc|uts[,...]", "have own namespaces in the container", "unshare", TEXT, false },
 };
-enum { OPTIONS = sizeof(options) / sizeof(*options), IMAGE = 0, MOUNTS = 1, NAME = 3 };
+enum { OPTIONS = sizeof(options) / sizeof(*options), IMAGE = 0, MOUNTS = 1, NAME = 3, SAVE = 4, REMAP_ROOT = 7, ENTRYPOINT = 9 };
 
 /*
  * What was given for an option: its text, or "" for a flag; NULL for nothing. An inherited one is of the sbatch or salloc around an srun.
@@ -336,8 +340,8 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv)
 
 /* ---- The program ------------------------------------------------------------------------------------------------------------- */
 
-/* How long a step waits at its end for what the program has left to do, as saving the container. */
-enum { END_SECONDS = 600 };
+/* How long a step waits at its end for the program, and how long for one that saves the container. */
+enum { END_SECONDS = 10, SAVE_SECONDS = 1800 };
 
 /* What slurmstepd and its tasks know of the program. Tasks inherit it. */
 static struct {
@@ -401,7 +405,7 @@ static int write_request(spank_t spank, FILE *f)
 	for (int i = 0; i < OPTIONS; i++)
 		if (given[i].text && first_of(i) == i)
 			(void)ask(f, options[i].key, options[i].argument ? given[i].text : given[i].yes ? "yes" : "no");
-	if (execute_entrypoint && !given[first_of(9)].text)
+	if (execute_entrypoint && !given[ENTRYPOINT].text)
 		(void)ask(f, "entrypoint", "yes");
 	(void)ask_number(f, "job", job);
 	(void)ask_number(f, "step", step);
@@ -533,7 +537,7 @@ static int start(spank_t spank)
 	if (child < 0)
 		return refuse("starting a process for the container");
 	if (!child)
-		run_program(request, program.result, messages[1], life[0], gone[1], uid, gid, given[7].text && given[7].yes);
+		run_program(request, program.result, messages[1], life[0], gone[1], uid, gid, given[REMAP_ROOT].text && given[REMAP_ROOT].yes);
 	close(request);
 	close(messages[1]);
 	close(life[0]);
@@ -617,6 +621,47 @@ static int drop_capabilities(void)
 	return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) || syscall(SYS_capset, &header, none) ? -1 : 0;
 }
 
+#if defined(__x86_64__)
+#define ARCHITECTURE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define ARCHITECTURE AUDIT_ARCH_AARCH64
+#elif defined(__powerpc64__) && __BYTE_ORDER == __LITTLE_ENDIAN
+#define ARCHITECTURE AUDIT_ARCH_PPC64LE
+#endif
+
+/*
+ * Lets calls that give files or processes to other users succeed and do nothing: there is one user in the container, and package managers
+ * want others. It takes no right away, and gives none.
+ */
+static int pretend_users(void)
+{
+#ifdef ARCHITECTURE
+#define FIELD(name) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, name))
+#define PRETEND BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO)
+#define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+#define CALL(name) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), PRETEND
+	struct sock_filter filter[] = {
+		FIELD(arch), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0), ALLOW,
+		FIELD(nr),
+#ifdef SYS_chown
+		CALL(chown), CALL(lchown),
+#endif
+		CALL(fchown), CALL(fchownat), CALL(setuid), CALL(setgid), CALL(setreuid), CALL(setregid), CALL(setresuid), CALL(setresgid), CALL(setgroups),
+		/* These ask with -1. */
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_setfsuid, 1, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_setfsgid, 0, 2),
+		FIELD(args[0]), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0xffffffff, 0, 1),
+		ALLOW, PRETEND,
+	};
+	struct sock_fprog program = { .len = sizeof(filter) / sizeof(*filter), .filter = filter };
+
+	if (!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program))
+		return 0;
+	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
+#else
+	return 0;
+#endif
+}
+
 /* Enters the namespaces of the program. */
 static int enter(void)
 {
@@ -648,6 +693,8 @@ static int enter(void)
 	}
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || (!record_of('C') && drop_capabilities()))
 		return refuse("giving up privileges");
+	if (pretend_users())
+		return refuse("letting calls for other users succeed");
 	return 0;
 }
 
@@ -706,7 +753,7 @@ int slurm_spank_exit(spank_t spank, int argc, char **argv)
 	if (program.life < 0)
 		return ESPANK_SUCCESS;
 	close(program.life);
-	while (poll(&p, 1, END_SECONDS * 1000) < 0 && errno == EINTR)
+	while (poll(&p, 1, (given[SAVE].text ? SAVE_SECONDS : END_SECONDS) * 1000) < 0 && errno == EINTR)
 		;
 	return ESPANK_SUCCESS;
 }

@@ -201,29 +201,65 @@ func isOutside(target string) bool {
 	return false
 }
 
-// Directory opens a directory of the container, and makes it and those above it if they are not there.
+// maxLinks bounds links that lead nowhere yet, as the kernel bounds links (path_resolution(7)).
+const maxLinks = 40
+
+// Directory opens a directory of the container, and makes it and those above it if they are not there; also where a link leads.
 func (r *Root) Directory(name string) (*os.File, error) {
+	for range maxLinks {
+		dir, next, err := r.makeDirectory(path.Clean("/" + name))
+		if dir != nil || err != nil {
+			return dir, err
+		}
+		name = next
+	}
+	return nil, &os.PathError{Op: "mkdir", Path: name, Err: unix.ELOOP}
+}
+
+// makeDirectory is Directory for a path that may have a link to what is not there. It returns the path to try instead then.
+func (r *Root) makeDirectory(name string) (dir *os.File, instead string, err error) {
 	at, err := r.open(".", unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	done := "/"
-	for part := range strings.SplitSeq(path.Clean("/"+name), "/") {
+	defer func() {
+		if dir == nil {
+			_ = at.Close()
+		}
+	}()
+	parts := strings.Split(strings.Trim(name, "/"), "/")
+	for i, part := range parts {
 		if part == "" {
 			continue
 		}
 		if err := unix.Mkdirat(int(at.Fd()), part, 0o755); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // a file descriptor is an int
-			return nil, errors.Join(fmt.Errorf("making %s: %w", name, err), at.Close())
+			return nil, "", fmt.Errorf("making %s: %w", name, err)
 		}
-		done = path.Join(done, part)
+		done := "/" + path.Join(parts[:i+1]...)
 		next, err := r.open(done, unix.O_PATH|unix.O_DIRECTORY)
+		if errors.Is(err, os.ErrNotExist) {
+			link, failed := readLink(at, part)
+			if !path.IsAbs(link) {
+				link = path.Join(path.Dir(done), link)
+			}
+			return nil, path.Join(append([]string{link}, parts[i+1:]...)...), failed
+		}
 		if err != nil {
-			return nil, errors.Join(err, at.Close())
+			return nil, "", err
 		}
 		_ = at.Close()
 		at = next
 	}
-	return at, nil
+	return at, "", nil
+}
+
+func readLink(dir *os.File, name string) (string, error) {
+	buffer := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(int(dir.Fd()), name, buffer) //nolint:gosec // a file descriptor is an int
+	if err != nil {
+		return "", &os.PathError{Op: "readlink", Path: name, Err: err}
+	}
+	return string(buffer[:n]), nil
 }
 
 // open opens a file of the container, by a path that may have links.
