@@ -85,7 +85,7 @@ static const struct option options[] = {
 	{ "container-env", "NAME[,NAME...]", "take these variables from the job and not from the image", "env", TEXT, false },
 	{ "container-unshare", "net|ipc|uts[,...]", "have own namespaces in the container", "unshare", TEXT, false },
 };
-enum { OPTIONS = sizeof(options) / sizeof(*options), IMAGE = 0, MOUNTS = 1, NAME = 3, SAVE = 4, REMAP_ROOT = 7, ENTRYPOINT = 9 };
+enum { OPTIONS = sizeof(options) / sizeof(*options), IMAGE = 0, MOUNTS = 1, NAME = 3, SAVE = 4, REMAP_ROOT = 7, ENTRYPOINT = 9, UNSHARE = 15 };
 
 /*
  * What was given for an option: its text, or "" for a flag; NULL for nothing. An inherited one is of the sbatch or salloc around an srun.
@@ -450,6 +450,18 @@ static int keep_capabilities(void)
 	return 0;
 }
 
+/* The namespaces of --container-unshare. The program refuses words that are none. */
+static int own_namespaces(void)
+{
+	static const struct { const char *name; int flag; } all[] = { { "net", CLONE_NEWNET }, { "ipc", CLONE_NEWIPC }, { "uts", CLONE_NEWUTS } };
+	int flags = 0;
+
+	for (int i = 0; given[UNSHARE].text && i < 3; i++)
+		if (strstr(given[UNSHARE].text, all[i].name))
+			flags |= all[i].flag;
+	return flags;
+}
+
 /*
  * Becomes the user, in a user namespace that the user owns, with one user and one group. Root makes it, so that it does not matter whether
  * users may: root's capabilities last until then.
@@ -462,7 +474,7 @@ static const char *become(uid_t uid, gid_t gid, bool root)
 		return "becoming root";
 	if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) || syscall(SYS_setresgid, gid, gid, gid) || syscall(SYS_setresuid, uid, uid, uid))
 		return "becoming the user";
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNS))
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS | own_namespaces()))
 		return "making namespaces for the container";
 	snprintf(uids, sizeof(uids), "%u %u 1", root ? 0 : uid, uid);
 	snprintf(gids, sizeof(gids), "%u %u 1", root ? 0 : gid, gid);

@@ -44,6 +44,9 @@ func Start(ctx context.Context, socket string, r *step.Request, progress func(st
 	if err != nil {
 		return nil, err
 	}
+	if err := startLoopback(r); err != nil {
+		return nil, err
+	}
 	root, err := rootfs.New(rootfs.Layers{Image: image.Mount})
 	if err != nil {
 		return nil, err
