@@ -84,8 +84,16 @@ func (s *source) broken(ctx context.Context, cause error) error {
 	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errIdle) {
 		return s.explain(ctx, cause)
 	}
-	return s.failure(Unreachable, cause, "the connection to %s broke while image %s was read: try again later, or check the node's network",
+	return s.failure(Unreachable, unexpected(cause), "the connection to %s broke while image %s was read: try again later, or check the node's network",
 		s.host, s.image)
+}
+
+// unexpected returns the cause of an answer that was too short. To whoever reads it, this is not the end.
+func unexpected(cause error) error {
+	if errors.Is(cause, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return cause
 }
 
 // stream is the content of a blob that is checked while it is read.
@@ -201,7 +209,7 @@ func (r *stream) resume(cause error) error {
 		return r.source.explain(r.caller, cause)
 	}
 	if r.resumptions++; r.resumptions > maxResumptions {
-		return r.source.failure(Unreachable, cause,
+		return r.source.failure(Unreachable, unexpected(cause),
 			"%s ended %d times before all %d bytes of %s for image %s: try again later, or push the image again",
 			r.source.host, r.resumptions, r.blob.Size, r.blob.Digest, r.source.image)
 	}

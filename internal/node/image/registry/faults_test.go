@@ -139,6 +139,9 @@ func TestALayerIsCheckedToItsEnd(t *testing.T) {
 				return
 			}
 			wantError(t, err, test.reason, test.want, f.host, digestOf([]byte(layerText)))
+			if errors.Is(err, io.EOF) {
+				t.Error("to whoever reads it, the layer has ended")
+			}
 		})
 	}
 }
