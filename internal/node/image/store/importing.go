@@ -4,7 +4,6 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,18 +20,14 @@ import (
 	"github.com/coxswain-hpc/coxswain/internal/node/image/registry"
 )
 
-// add imports an image that is locked.
-func (s *Store) add(ctx context.Context, remote *registry.Image) error {
-	prefix := ".import-" + strings.TrimPrefix(remote.Digest, "sha256:")
-	// Whoever had the lock before is gone.
-	if err := s.sweep(prefix); err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp(s.Dir, prefix+"-")
+// add imports an image for which the caller has a lock.
+func (s *Store) add(ctx context.Context, remote *registry.Image, lock string) error {
+	s.sweep(lock)
+	dir, err := os.MkdirTemp(s.Dir, importing+lock+"@"+host()+"-")
 	if err != nil {
 		return fmt.Errorf("making a directory for the import: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
+	defer func() { _ = os.RemoveAll(dir) }() //nolint:gosec // a directory of ours
 	config, err := remote.ReadConfig(ctx)
 	if err != nil {
 		return err
@@ -45,14 +40,40 @@ func (s *Store) add(ctx context.Context, remote *registry.Image) error {
 	if err := s.squash(ctx, image, file); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "config"), config, 0o644); err != nil { //nolint:gosec // users may read it
+	if err := finish(file); err != nil {
+		return fmt.Errorf("writing the image: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config"), config, 0o600); err != nil { //nolint:gosec // a file of ours
 		return fmt.Errorf("writing the configuration: %w", err)
 	}
-	if err := os.Rename(filepath.Join(dir, "config"), s.path(remote.Digest, ".json")); err != nil {
+	if err := finish(filepath.Join(dir, "config")); err != nil {
+		return fmt.Errorf("writing the configuration: %w", err)
+	}
+	if err := os.Rename(filepath.Join(dir, "config"), s.path(remote.Digest, ".json")); err != nil { //nolint:gosec // files of ours
 		return fmt.Errorf("adding the configuration: %w", err)
 	}
-	err = unix.Renameat2(unix.AT_FDCWD, file, unix.AT_FDCWD, s.path(remote.Digest, ".sqsh"), unix.RENAME_NOREPLACE)
-	if err != nil && !errors.Is(err, unix.EEXIST) {
+	return place(file, s.path(remote.Digest, ".sqsh"))
+}
+
+// finish lets users read a file, and waits until it is on the disk: after the machine has crashed, a name without its content would be
+// taken for an image for ever.
+func finish(path string) error {
+	f, err := os.Open(path) //nolint:gosec // a file of ours
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Chmod(0o644), f.Sync(), f.Close())
+}
+
+// place gives a file its name, unless there is such a file: whoever has it mounted would lose it. A hard link does so on NFS as well, which
+// knows no RENAME_NOREPLACE.
+func place(file, name string) error {
+	err := os.Link(file, name)
+	if err != nil && !errors.Is(err, os.ErrExist) {
+		// On a file system without hard links the lock has to do.
+		err = os.Rename(file, name) //nolint:gosec // files of ours
+	}
+	if err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("adding the image: %w", err)
 	}
 	return nil
@@ -88,17 +109,19 @@ type copying struct {
 	done func()
 }
 
+// Read is part of io.Reader.
 func (c *copying) Read(p []byte) (int, error) {
 	n, err := c.from.Read(p)
 	if _, failed := c.to.Write(p[:n]); failed != nil {
 		return n, fmt.Errorf("keeping a layer: %w", failed)
 	}
-	if errors.Is(err, io.EOF) {
+	if err == io.EOF { // an error because of an early end is not the end
 		c.done()
 	}
 	return n, err
 }
 
+// Close is part of io.Closer.
 func (c *copying) Close() error { return errors.Join(c.from.Close(), c.to.Close()) }
 
 // squash writes the squashfs of an image.
@@ -112,20 +135,40 @@ func (s *Store) squash(ctx context.Context, image *layers.Image, file string) er
 	if err != nil {
 		return fmt.Errorf("starting sqfstar: %w", err)
 	}
-	var printed bytes.Buffer
+	var printed tail
 	command.Stderr = &printed
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("starting sqfstar: %w", err)
 	}
 	// sqfstar reports success for an archive that is cut off: both have to be fine.
 	err = image.WriteTar(ctx, in)
-	if err = errors.Join(err, in.Close(), command.Wait()); err != nil {
-		return fmt.Errorf("making a squashfs: %w: %s", err, lastLine(printed.String()))
+	closed, ended := in.Close(), command.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil && !errors.Is(err, unix.EPIPE):
+		return err
+	case ended != nil:
+		return fmt.Errorf("making a squashfs: sqfstar: %w: %s", ended, printed.lines())
 	}
-	return nil
+	return errors.Join(err, closed)
 }
 
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return lines[len(lines)-1]
+// tailBytes is how much of what sqfstar prints is kept. It may print a line for each file.
+const tailBytes = 1 << 10
+
+// tail keeps the end of what is written to it.
+type tail []byte
+
+// Write is part of io.Writer.
+func (t *tail) Write(p []byte) (int, error) {
+	*t = append(*t, p[max(0, len(p)-tailBytes):]...)
+	*t = append((*t)[:0], (*t)[max(0, len(*t)-tailBytes):]...)
+	return len(p), nil
+}
+
+// lines returns the last lines as one.
+func (t *tail) lines() string {
+	all := strings.FieldsFunc(string(*t), func(c rune) bool { return c == '\n' || c == '\r' })
+	return strings.Join(all[max(0, len(all)-2):], ", ")
 }

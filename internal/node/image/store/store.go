@@ -4,19 +4,21 @@
 // Package store keeps container images as squashfs files, by digest, and imports those that are not there. Several nodes may have one
 // store on a shared file system: an image is fetched once.
 //
-//	sha256:<digest of the manifest>.sqsh   the files of an image, complete and never changed
-//	sha256:<digest of the manifest>.json   its configuration, as the registry has it
-//	sha256:<digest of the manifest>.lock   locked by whoever imports it (flock(2))
-//	.import-*                              what an import has so far; nothing of it stays
+//	sha256:<digest of the manifest>.sqsh              the files of an image, complete and never changed
+//	sha256:<digest of the manifest>.json              its configuration, as the registry has it
+//	sha256:<digest of the manifest>-<registry>.lock   locked by whoever imports it (flock(2))
+//	.import-*                                         what an import has so far; nothing of it stays
+//
+// Locks are of one registry each: one that hands out an image of another, and never ends, keeps nobody from importing it there.
 package store
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -37,6 +39,8 @@ type Store struct {
 	Compression []string
 	// Limits bounds images.
 	Limits layers.Limits
+	// Turn waits until another import may begin, if it is not nil. An import takes memory, and runs for as long as a registry likes.
+	Turn func(context.Context) (done func(), err error)
 }
 
 // Image is an image of the store.
@@ -59,7 +63,15 @@ func (s *Store) Get(ctx context.Context, client *registry.Client, ref reference.
 	if image, err := s.find(remote.Digest); image != nil || err != nil {
 		return image, err
 	}
-	release, err := s.lock(ctx, remote.Digest)
+	if s.Turn != nil {
+		done, err := s.Turn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
+	name := fmt.Sprintf("%s-%.4x", remote.Digest, sha256.Sum256([]byte(ref.Registry)))
+	release, err := s.lock(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +80,7 @@ func (s *Store) Get(ctx context.Context, client *registry.Client, ref reference.
 		return image, err
 	}
 	progress("importing docker image: " + ref.Name())
-	if err := s.add(ctx, remote); err != nil {
+	if err := s.add(ctx, remote, name); err != nil {
 		return nil, fmt.Errorf("importing %s: %w", ref.Name(), err)
 	}
 	progress("imported docker image: " + ref.Name())
@@ -89,47 +101,43 @@ func (s *Store) find(digest string) (*Image, error) {
 		return nil, fmt.Errorf("%s is no file", path)
 	}
 	config, err := os.ReadFile(s.path(digest, ".json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil // somebody has removed it: it is imported again
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the configuration of an image: %w", err)
 	}
 	return &Image{Digest: digest, Path: path, Config: config}, nil
 }
 
-// lock waits until nobody else imports an image. The file stays: who holds a lock on a file that is gone keeps nobody out.
-func (s *Store) lock(ctx context.Context, digest string) (release func(), err error) {
-	f, err := os.OpenFile(s.path(digest, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("locking an image: %w", err)
-	}
+// lock waits until nobody else has a lock. The file stays: who holds a lock on a file that is gone keeps nobody out.
+func (s *Store) lock(ctx context.Context, name string) (release func(), err error) {
 	tick := time.NewTicker(lockInterval)
 	defer tick.Stop()
 	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) //nolint:gosec // a file descriptor is an int
-		switch {
-		case err == nil:
-			return func() { _ = f.Close() }, nil
-		case !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR):
-			return nil, errors.Join(fmt.Errorf("locking %s: %w", f.Name(), err), f.Close())
+		if release, err := s.tryLock(name); release != nil || err != nil {
+			return release, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, errors.Join(context.Cause(ctx), f.Close())
+			return nil, context.Cause(ctx)
 		case <-tick.C:
 		}
 	}
 }
 
-// sweep removes what imports of this host have left that no longer run.
-func (s *Store) sweep(prefix string) error {
-	entries, err := os.ReadDir(s.Dir)
+// tryLock returns nil if somebody else has a lock.
+func (s *Store) tryLock(name string) (release func(), err error) {
+	f, err := os.OpenFile(s.path(name, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return fmt.Errorf("reading the images: %w", err)
+		return nil, fmt.Errorf("locking an image: %w", err)
 	}
-	var errs []error
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), prefix) {
-			errs = append(errs, os.RemoveAll(filepath.Join(s.Dir, e.Name())))
-		}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	switch {
+	case err == nil:
+		return func() { _ = f.Close() }, nil
+	case errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR):
+		return nil, f.Close()
 	}
-	return errors.Join(errs...)
+	return nil, errors.Join(fmt.Errorf("locking %s: %w", f.Name(), err), f.Close())
 }
