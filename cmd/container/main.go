@@ -6,6 +6,8 @@
 //	container serve   hands out images to the containers of a node; root in the pod of slurmd starts it
 //	container step    makes the container of a step; the plugin of slurmstepd starts it, as the user of the job
 //	container sleep   waits until its input ends; serve starts it to hold a user namespace
+//	container squashfuse UID GID [GROUP…]
+//	                  shows a user an image that is a file of theirs; serve starts it
 package main
 
 import (
@@ -59,8 +61,10 @@ func run(ctx context.Context, args []string) error {
 	case len(args) == 1 && args[0] == "sleep":
 		squash.Sleep(os.Stdin)
 		return nil
+	case len(args) > 0 && args[0] == "squashfuse":
+		return squash.Confined(args[1:])
 	}
-	return errors.New("usage: container serve|step|sleep")
+	return errors.New("usage: container serve|step|sleep|squashfuse")
 }
 
 // hold makes the container of a step, and keeps it until slurmstepd closes the other end of life.
