@@ -13,11 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -31,10 +27,12 @@ type Mounter struct {
 	Dir string
 	// Userspace has squashfuse mount all files.
 	Userspace bool
+	// FellBack is called when Userspace becomes true, because of an error of the kernel, if it is not nil.
+	FellBack func(error)
 
 	mutex  sync.Mutex
 	kernel map[string]string
-	fuse   map[fuseKey]string
+	fuse   map[fuseKey]fuseMount
 	maps   map[Owner]*os.File
 }
 
@@ -43,18 +41,32 @@ type fuseKey struct {
 	owner Owner
 }
 
+type fuseMount struct {
+	dir string
+	// ended is closed when squashfuse has ended.
+	ended <-chan struct{}
+}
+
+// errCannot is an error of the kernel that does not depend on the file.
+var errCannot = errors.New("the kernel mounts no images on this node")
+
+func cannot(err error) error { return fmt.Errorf("%w: %w", errCannot, err) }
+
 // New returns a Mounter. It makes its directory a place of its own, so that its mounts are seen nowhere else.
 func New(dir string) (*Mounter, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil { //nolint:gosec // a directory of ours
 		return nil, fmt.Errorf("making a directory for images: %w", err)
 	}
-	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=700"); err != nil {
+	if err := detachOwn(dir); err != nil {
+		return nil, err
+	}
+	if err := unix.Mount(source, dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=700"); err != nil {
 		return nil, fmt.Errorf("making a place for images: %w", err)
 	}
 	if err := unix.Mount("", dir, "", unix.MS_PRIVATE, ""); err != nil {
 		return nil, fmt.Errorf("making a place for images: %w", err)
 	}
-	return &Mounter{Dir: dir, kernel: map[string]string{}, fuse: map[fuseKey]string{}, maps: map[Owner]*os.File{}}, nil
+	return &Mounter{Dir: dir, kernel: map[string]string{}, fuse: map[fuseKey]fuseMount{}, maps: map[Owner]*os.File{}}, nil
 }
 
 // Mount returns a mount of a file of ours that is nowhere yet, in which all files belong to the owner.
@@ -63,10 +75,13 @@ func (m *Mounter) Mount(ctx context.Context, file string, owner Owner) (*os.File
 	defer m.mutex.Unlock()
 	if !m.Userspace {
 		mount, err := m.byKernel(file, owner)
-		if err == nil || !errors.Is(err, unix.EPERM) && !errors.Is(err, os.ErrNotExist) {
+		if !errors.Is(err, errCannot) {
 			return mount, err
 		}
 		m.Userspace = true
+		if m.FellBack != nil {
+			m.FellBack(err)
+		}
 	}
 	return m.byFUSE(ctx, file, owner)
 }
@@ -82,8 +97,8 @@ func (m *Mounter) byKernel(file string, owner Owner) (*os.File, error) {
 		if dir, err = m.directory(); err != nil {
 			return nil, err
 		}
-		if err := unix.MoveMount(int(mount.Fd()), "", unix.AT_FDCWD, dir, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil { //nolint:gosec // a file descriptor is an int
-			return nil, errors.Join(fmt.Errorf("mounting %s: %w", file, err), os.Remove(dir))
+		if err := unix.MoveMount(int(mount.Fd()), "", unix.AT_FDCWD, dir, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+			return nil, errors.Join(fmt.Errorf("mounting %s: %w", file, err), os.Remove(dir)) //nolint:gosec // a directory of ours
 		}
 		m.kernel[file] = dir
 	}
@@ -92,9 +107,15 @@ func (m *Mounter) byKernel(file string, owner Owner) (*os.File, error) {
 		return nil, err
 	}
 	users, err := m.mapTo(owner)
-	if err == nil {
+	if err != nil {
+		err = cannot(err)
+	} else {
 		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(users.Fd())}
-		err = unix.MountSetattr(int(clone.Fd()), "", unix.AT_EMPTY_PATH, &attr) //nolint:gosec // a file descriptor is an int
+		err = unix.MountSetattr(int(clone.Fd()), "", unix.AT_EMPTY_PATH, &attr)
+		// Linux maps no users of a squashfs before 6.2.
+		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EPERM) {
+			err = cannot(err)
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("giving the files of %s to user %d: %w", file, owner.UID, err), clone.Close())
@@ -107,7 +128,7 @@ func tree(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cloning the mount of an image: %w", err)
 	}
-	return os.NewFile(uintptr(fd), dir), nil //nolint:gosec // a file descriptor is no negative number
+	return os.NewFile(uintptr(fd), dir), nil
 }
 
 func (m *Mounter) directory() (string, error) {
@@ -116,109 +137,4 @@ func (m *Mounter) directory() (string, error) {
 		return "", fmt.Errorf("making a mount point: %w", err)
 	}
 	return dir, nil
-}
-
-// loop mounts a file by a loop device, which goes with the last mount of it.
-func loop(file string) (*os.File, error) {
-	backing, err := os.Open(file) //nolint:gosec // an image of the store
-	if err != nil {
-		return nil, fmt.Errorf("opening an image: %w", err)
-	}
-	defer func() { _ = backing.Close() }()
-	device, err := loopDevice(backing)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = device.Close() }()
-	fs, err := unix.Fsopen("squashfs", unix.FSOPEN_CLOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("mounting a squashfs: %w", err)
-	}
-	defer func() { _ = unix.Close(fs) }()
-	err = errors.Join(unix.FsconfigSetString(fs, "source", device.Name()), unix.FsconfigSetFlag(fs, "ro"))
-	if err == nil {
-		err = unix.FsconfigCreate(fs)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("mounting the squashfs %s: %w", file, err)
-	}
-	fd, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
-	if err != nil {
-		return nil, fmt.Errorf("mounting the squashfs %s: %w", file, err)
-	}
-	return os.NewFile(uintptr(fd), file), nil //nolint:gosec // a file descriptor is no negative number
-}
-
-// loopDevice binds a file to a free loop device. Others may take the same one meanwhile.
-func loopDevice(backing *os.File) (*os.File, error) {
-	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
-	if err != nil {
-		return nil, fmt.Errorf("looking for a loop device: %w", err)
-	}
-	defer func() { _ = control.Close() }()
-	const attempts = 100
-	for range attempts {
-		n, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE) //nolint:gosec // a file descriptor is an int
-		if err != nil {
-			return nil, fmt.Errorf("looking for a free loop device: %w", err)
-		}
-		device, err := os.OpenFile(fmt.Sprintf("/dev/loop%d", n), os.O_RDWR, 0)
-		if err != nil {
-			return nil, fmt.Errorf("opening a loop device: %w", err)
-		}
-		config := unix.LoopConfig{Fd: uint32(backing.Fd()), Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_READ_ONLY | unix.LO_FLAGS_AUTOCLEAR}} //nolint:gosec // a file descriptor fits
-		if err = unix.IoctlLoopConfigure(int(device.Fd()), &config); err == nil {                                                            //nolint:gosec // a file descriptor is an int
-			return device, nil
-		}
-		_ = device.Close()
-		if !errors.Is(err, unix.EBUSY) {
-			return nil, fmt.Errorf("binding %s to a loop device: %w", backing.Name(), err)
-		}
-	}
-	return nil, errors.New("no loop device stays free long enough")
-}
-
-// byFUSE mounts a file by squashfuse, which shows all files as the owner's.
-func (m *Mounter) byFUSE(ctx context.Context, file string, owner Owner) (*os.File, error) {
-	key := fuseKey{file, owner}
-	dir, ok := m.fuse[key]
-	if !ok {
-		var err error
-		if dir, err = m.directory(); err != nil {
-			return nil, err
-		}
-		if err := startFUSE(ctx, file, dir, owner); err != nil {
-			return nil, errors.Join(err, os.Remove(dir))
-		}
-		m.fuse[key] = dir
-	}
-	return tree(dir)
-}
-
-// startFUSE starts a squashfuse, and waits until it has mounted the file. It goes on when the context ends.
-func startFUSE(ctx context.Context, file, dir string, owner Owner) error {
-	options := fmt.Sprintf("ro,nosuid,nodev,allow_other,uid=%d,gid=%d", owner.UID, owner.GID)
-	command := exec.Command("squashfuse", "-f", "-o", options, file, dir) //nolint:gosec,noctx // arguments of ours; it outlives the request
-	var printed strings.Builder
-	command.Stderr = &printed
-	if err := command.Start(); err != nil {
-		return fmt.Errorf("starting squashfuse: %w", err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		var at, above unix.Stat_t
-		if err := errors.Join(unix.Stat(dir, &at), unix.Stat(filepath.Dir(dir), &above)); err == nil && at.Dev != above.Dev {
-			return nil
-		}
-		select {
-		case err := <-ended:
-			return fmt.Errorf("squashfuse of %s has ended: %w: %s", file, err, strings.TrimSpace(printed.String()))
-		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), command.Process.Kill())
-		case <-tick.C:
-		}
-	}
 }
