@@ -8,6 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-hpc/coxswain/internal/node/image/reference"
 	"github.com/coxswain-hpc/coxswain/internal/node/image/registry"
@@ -15,20 +18,17 @@ import (
 
 // Get asks the service at a socket for an image. It shows progress, and finds the logins that the service needs.
 func Get(ctx context.Context, socket string, ref reference.Reference, find registry.Login, progress func(string)) (*Mounted, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "unixpacket", socket)
+	conn, hangUp, err := dial(ctx, socket)
 	if err != nil {
-		return nil, fmt.Errorf("asking for images on this node: %w", err)
+		return nil, err
 	}
-	unix := conn.(*net.UnixConn)
-	defer func() { _ = unix.Close() }()
-	stop := context.AfterFunc(ctx, func() { _ = unix.Close() })
-	defer stop()
-	if err := send(unix, question{Image: ref.String()}); err != nil {
+	defer hangUp()
+	if err := send(conn, question{Image: ref.String()}); err != nil {
 		return nil, err
 	}
 	for {
 		var a answer
-		file, err := receive(unix, &a)
+		file, err := receive(conn, &a)
 		switch {
 		case err != nil:
 			return nil, errors.Join(fmt.Errorf("asking for images on this node: %w", err), context.Cause(ctx))
@@ -44,11 +44,71 @@ func Get(ctx context.Context, socket string, ref reference.Reference, find regis
 			if reply.Credentials, err = find(a.Login.Host, a.Login.Repository); err != nil {
 				reply.Error = err.Error()
 			}
-			if err := send(unix, reply); err != nil {
+			if err := send(conn, reply); err != nil {
 				return nil, err
 			}
 		default:
 			progress(a.Progress)
 		}
 	}
+}
+
+// Open asks the service at a socket for a mount of a squashfs file. The caller has opened it, and looks into the mount here first.
+func Open(ctx context.Context, socket string, image *os.File) (*Mounted, error) {
+	conn, hangUp, err := dial(ctx, socket)
+	if err != nil {
+		return nil, err
+	}
+	defer hangUp()
+	if err := send(conn, question{File: true}, image); err != nil {
+		return nil, err
+	}
+	var a answer
+	mount, err := receive(conn, &a)
+	switch {
+	case err != nil:
+		return nil, errors.Join(fmt.Errorf("asking for images on this node: %w", err), context.Cause(ctx))
+	case a.Error != "":
+		return nil, errors.New(a.Error)
+	case a.Image == nil || mount == nil:
+		return nil, errors.New("the image came without a mount")
+	}
+	// It waits for squashfuse, which may wait for a file system.
+	looked := make(chan error, 1)
+	go func() {
+		var status unix.Stat_t
+		looked <- unix.Fstat(int(mount.Fd()), &status)
+	}()
+	select {
+	case err = <-looked:
+	case <-ctx.Done():
+		return nil, errors.Join(context.Cause(ctx), mount.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(reason(conn, err), mount.Close())
+	}
+	a.Image.Mount = mount
+	return a.Image, nil
+}
+
+// reason returns why squashfuse has ended, which the service knows.
+func reason(conn *net.UnixConn, looking error) error {
+	var a answer
+	if _, err := receive(conn, &a); err != nil || a.Error == "" {
+		return fmt.Errorf("looking into the image: %w", looking)
+	}
+	return errors.New(a.Error)
+}
+
+// dial connects to a socket until the context ends, or its user hangs up.
+func dial(ctx context.Context, socket string) (conn *net.UnixConn, hangUp func(), err error) {
+	c, err := (&net.Dialer{}).DialContext(ctx, "unixpacket", socket)
+	if err != nil {
+		return nil, nil, fmt.Errorf("asking for images on this node: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	return c.(*net.UnixConn), func() {
+		stop()
+		_ = c.Close()
+	}, nil
 }

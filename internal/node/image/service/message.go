@@ -5,7 +5,8 @@
 // those of users ask it by a socket. So an import is done once for all tasks of a node, outside of the memory of any job, and goes on if a
 // job that waits for it is cancelled. A user's logins stay with the user: the service asks for the one that it needs.
 //
-// Both sides send packets of JSON (SOCK_SEQPACKET). The user's side asks once; the last answer carries a mount of the image, as a file.
+// Both sides send packets of JSON (SOCK_SEQPACKET). The user's side asks once; the last answer carries a mount of the image, as a file. An
+// image in a file of the user comes with the question.
 package service
 
 import (
@@ -35,7 +36,9 @@ type Config struct {
 // question is what the user's side sends first.
 type question struct {
 	// Image is the URI of an image.
-	Image string `json:"image"`
+	Image string `json:"image,omitempty"`
+	// File says that the image is the file that comes with the packet. The user's side goes on, or stays to read why it cannot.
+	File bool `json:"file,omitempty"`
 }
 
 // answer is what the service sends: one of the fields.
@@ -60,6 +63,7 @@ type login struct {
 
 // Mounted is an image that is mounted.
 type Mounted struct {
+	// Digest and Config are empty for an image in a file.
 	Digest string `json:"digest"`
 	Config Config `json:"config"`
 	// Mount is nowhere yet (open_tree(2)). All files belong to whoever asked.
@@ -79,7 +83,7 @@ func send(conn *net.UnixConn, message any, files ...*os.File) error {
 	}
 	var rights []byte
 	for _, f := range files {
-		rights = unix.UnixRights(int(f.Fd())) //nolint:gosec // a file descriptor is an int
+		rights = unix.UnixRights(int(f.Fd()))
 	}
 	if _, _, err := conn.WriteMsgUnix(packet, rights, nil); err != nil {
 		return fmt.Errorf("sending a packet: %w", err)
@@ -123,5 +127,5 @@ func fileOf(rights []byte) (*os.File, error) {
 		return nil, errors.Join(errors.New("no one file came along"), err)
 	}
 	unix.CloseOnExec(fds[0])
-	return os.NewFile(uintptr(fds[0]), "mount"), nil //nolint:gosec // a file descriptor is no negative number
+	return os.NewFile(uintptr(fds[0]), "received"), nil
 }

@@ -13,8 +13,6 @@ import (
 	"os"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/coxswain-hpc/coxswain/internal/node/image/reference"
 	"github.com/coxswain-hpc/coxswain/internal/node/image/registry"
 	"github.com/coxswain-hpc/coxswain/internal/node/image/registry/credentials"
@@ -28,6 +26,9 @@ type Server struct {
 	Mounter *squash.Mounter
 	Client  *registry.Client
 	Log     *slog.Logger
+
+	// asking are questions of users that are not answered yet, serving are images in files that they have.
+	asking, serving quota
 }
 
 // Serve answers until the context ends. A socket that was there before is replaced: whoever had it is gone.
@@ -71,9 +72,21 @@ func (s *Server) answer(ctx context.Context, conn *net.UnixConn) error {
 	if err != nil {
 		return err
 	}
+	done, ok := s.asking.take(owner.UID)
+	if !ok {
+		return refuse(conn)
+	}
+	defer done()
 	var q question
-	if _, err := receive(conn, &q); err != nil {
+	file, err := receive(conn, &q)
+	if err != nil {
 		return err
+	}
+	if file != nil {
+		defer func() { _ = file.Close() }()
+	}
+	if q.File {
+		return s.open(conn, file, owner)
 	}
 	image, err := s.image(ctx, conn, q, owner)
 	if err != nil {
@@ -81,23 +94,6 @@ func (s *Server) answer(ctx context.Context, conn *net.UnixConn) error {
 	}
 	defer func() { _ = image.Mount.Close() }()
 	return send(conn, answer{Image: image}, image.Mount)
-}
-
-// peer returns who asks.
-func peer(conn *net.UnixConn) (squash.Owner, error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return squash.Owner{}, fmt.Errorf("looking who asks: %w", err)
-	}
-	var cred *unix.Ucred
-	var failed error
-	err = raw.Control(func(fd uintptr) {
-		cred, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) //nolint:gosec // a file descriptor is an int
-	})
-	if err = errors.Join(err, failed); err != nil {
-		return squash.Owner{}, fmt.Errorf("looking who asks: %w", err)
-	}
-	return squash.Owner{UID: cred.Uid, GID: cred.Gid}, nil
 }
 
 func (s *Server) image(ctx context.Context, conn *net.UnixConn, q question, owner squash.Owner) (*Mounted, error) {
