@@ -35,6 +35,9 @@ const deadline = 20 * time.Second
 
 func TestMain(m *testing.M) {
 	switch {
+	case len(os.Args) > 1 && os.Args[1] == "sleep":
+		squash.Sleep(os.Stdin)
+		return
 	case len(os.Args) > 1 && os.Args[1] == "squashfuse":
 		fmt.Fprintln(os.Stderr, squash.Confined(os.Args[2:]))
 		os.Exit(1)

@@ -16,6 +16,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -73,17 +74,31 @@ type Mounted struct {
 // maxPacket bounds packets: what a socket takes at once by default.
 const maxPacket = 160 << 10
 
+// errTooLong is the error of a packet that is longer.
+var errTooLong = errors.New("the packet is too long")
+
+// sendTimeout is how long the other side may read nothing.
+const sendTimeout = time.Minute
+
 func send(conn *net.UnixConn, message any, files ...*os.File) error {
+	return sendWithin(conn, sendTimeout, message, files...)
+}
+
+func sendWithin(conn *net.UnixConn, timeout time.Duration, message any, files ...*os.File) error {
 	packet, err := json.Marshal(message)
 	if err != nil {
 		return fmt.Errorf("writing a packet: %w", err)
 	}
 	if len(packet) > maxPacket {
-		return fmt.Errorf("a packet has %d bytes, and may have %d", len(packet), maxPacket)
+		return fmt.Errorf("%w: it has %d bytes, and may have %d", errTooLong, len(packet), maxPacket)
 	}
 	var rights []byte
 	for _, f := range files {
 		rights = unix.UnixRights(int(f.Fd()))
+	}
+	// Whoever does not read keeps nobody.
+	if err := conn.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
+		return fmt.Errorf("sending a packet: %w", err)
 	}
 	if _, _, err := conn.WriteMsgUnix(packet, rights, nil); err != nil {
 		return fmt.Errorf("sending a packet: %w", err)
@@ -93,12 +108,20 @@ func send(conn *net.UnixConn, message any, files ...*os.File) error {
 
 // receive reads a packet, and the file that came with it, if one did.
 func receive(conn *net.UnixConn, message any) (*os.File, error) {
-	packet, rights := make([]byte, maxPacket), make([]byte, unix.CmsgSpace(4))
+	size, err := nextSize(conn)
+	if err != nil {
+		return nil, fmt.Errorf("receiving a packet: %w", err)
+	}
+	packet, rights := make([]byte, min(size, maxPacket)), make([]byte, unix.CmsgSpace(4))
 	n, m, _, _, err := conn.ReadMsgUnix(packet, rights)
-	if err == nil && n == 0 {
+	switch {
+	case err == nil && size > maxPacket:
+		err = errTooLong
+	case err == nil && n == 0:
 		err = io.EOF
 	}
 	if err != nil {
+		closeFiles(rights[:m])
 		return nil, fmt.Errorf("receiving a packet: %w", err)
 	}
 	file, err := fileOf(rights[:m])
@@ -114,18 +137,67 @@ func receive(conn *net.UnixConn, message any) (*os.File, error) {
 	return file, nil
 }
 
+// nextSize waits for a packet, and returns how long it is. Whoever sends none costs no memory for it.
+func nextSize(conn *net.UnixConn) (int, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	size, failed := 0, error(nil)
+	err = raw.Read(func(fd uintptr) bool {
+		for {
+			size, _, failed = unix.Recvfrom(int(fd), nil, unix.MSG_PEEK|unix.MSG_TRUNC)
+			if !errors.Is(failed, unix.EINTR) {
+				return !errors.Is(failed, unix.EAGAIN)
+			}
+		}
+	})
+	return size, errors.Join(err, failed)
+}
+
+// fileOf returns the file that came with a packet, if there is one.
 func fileOf(rights []byte) (*os.File, error) {
+	switch files, err := filesOf(rights); {
+	case err != nil:
+		return nil, err
+	case len(files) == 0:
+		return nil, nil
+	case len(files) > 1:
+		for _, f := range files {
+			_ = f.Close()
+		}
+		return nil, errors.New("more than one file came along")
+	default:
+		return files[0], nil
+	}
+}
+
+// filesOf returns what came with a packet. There may be room for more than was asked for.
+func filesOf(rights []byte) ([]*os.File, error) {
 	if len(rights) == 0 {
 		return nil, nil
 	}
 	messages, err := unix.ParseSocketControlMessage(rights)
-	if err != nil || len(messages) != 1 {
-		return nil, errors.Join(errors.New("no one file came along"), err)
+	if err != nil {
+		return nil, fmt.Errorf("reading what came along: %w", err)
 	}
-	fds, err := unix.ParseUnixRights(&messages[0])
-	if err != nil || len(fds) != 1 {
-		return nil, errors.Join(errors.New("no one file came along"), err)
+	var files []*os.File
+	for _, m := range messages {
+		fds, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			continue // something else
+		}
+		for _, fd := range fds {
+			files = append(files, os.NewFile(uintptr(fd), "received"))
+		}
 	}
-	unix.CloseOnExec(fds[0])
-	return os.NewFile(uintptr(fds[0]), "received"), nil
+	return files, nil
+}
+
+// closeFiles closes what came with a packet.
+func closeFiles(rights []byte) {
+	files, _ := filesOf(rights)
+	for _, f := range files {
+		_ = f.Close()
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/coxswain-hpc/coxswain/internal/node/image/reference"
 	"github.com/coxswain-hpc/coxswain/internal/node/image/registry"
@@ -29,10 +30,15 @@ type Server struct {
 
 	// asking are questions of users that are not answered yet, serving are images in files that they have.
 	asking, serving quota
+	importing       turns
+	// patience replaces questionTimeout in tests.
+	patience time.Duration
 }
 
 // Serve answers until the context ends. A socket that was there before is replaced: whoever had it is gone.
 func (s *Server) Serve(ctx context.Context, socket string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("removing an old socket: %w", err)
 	}
@@ -47,12 +53,17 @@ func (s *Server) Serve(ctx context.Context, socket string) error {
 	defer stop()
 	var users sync.WaitGroup
 	defer users.Wait()
+	defer cancel()
 	for {
 		conn, err := listener.AcceptUnix()
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return nil
-		}
-		if err != nil {
+		case err != nil && isPassing(err):
+			s.Log.Warn("A user was not listened to", "error", err)
+			pause(ctx)
+			continue
+		case err != nil:
 			return fmt.Errorf("listening for users: %w", err)
 		}
 		users.Go(func() {
@@ -78,7 +89,7 @@ func (s *Server) answer(ctx context.Context, conn *net.UnixConn) error {
 	}
 	defer done()
 	var q question
-	file, err := receive(conn, &q)
+	file, err := s.await(conn, &q)
 	if err != nil {
 		return err
 	}
@@ -93,7 +104,11 @@ func (s *Server) answer(ctx context.Context, conn *net.UnixConn) error {
 		return errors.Join(err, send(conn, answer{Error: err.Error()}))
 	}
 	defer func() { _ = image.Mount.Close() }()
-	return send(conn, answer{Image: image}, image.Mount)
+	err = send(conn, answer{Image: image}, image.Mount)
+	if errors.Is(err, errTooLong) {
+		err = errors.Join(err, send(conn, answer{Error: "the environment and the commands of the image are too long: build it with shorter ones"}))
+	}
+	return err
 }
 
 func (s *Server) image(ctx context.Context, conn *net.UnixConn, q question, owner squash.Owner) (*Mounted, error) {
@@ -106,7 +121,11 @@ func (s *Server) image(ctx context.Context, conn *net.UnixConn, q question, owne
 			return credentials.Credentials{}, err
 		}
 		var reply login
-		if _, err := receive(conn, &reply); err != nil {
+		file, err := s.await(conn, &reply)
+		if file != nil {
+			_ = file.Close()
+		}
+		if err != nil {
 			return credentials.Credentials{}, err
 		}
 		if reply.Error != "" {
@@ -115,7 +134,9 @@ func (s *Server) image(ctx context.Context, conn *net.UnixConn, q question, owne
 		return reply.Credentials, nil
 	}
 	tell := func(text string) { _ = send(conn, answer{Progress: text}) }
-	image, err := s.Store.Get(ctx, s.Client, ref, find, tell)
+	images := *s.Store
+	images.Turn = func(ctx context.Context) (func(), error) { return s.importing.take(ctx, owner.UID) }
+	image, err := images.Get(ctx, s.Client, ref, find, tell)
 	if err != nil {
 		return nil, err
 	}
