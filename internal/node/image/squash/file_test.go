@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -185,8 +186,8 @@ func asUserLooks(t testing.TB, s *Served) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-s.Ended:
-		return <-ended
+	case <-time.After(deadline):
+		return errors.New("squashfuse does not answer")
 	}
 }
 
