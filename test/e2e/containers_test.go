@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -140,7 +141,7 @@ func (u *user) runsContainers(t *testing.T, r *imageRegistry) {
 	if fetched == 0 {
 		t.Error("nobody has fetched the image")
 	}
-	if got := u.runs(t, both+r.image+" --ntasks-per-node=4 --overcommit cat /only-here | sort | uniq -c"); got != "8 of the image" {
+	if got := u.runs(t, both+r.image+" --ntasks=8 --overcommit cat /only-here | sort | uniq -c"); got != "8 of the image" {
 		t.Errorf("eight tasks print %q", got)
 	}
 	if again := r.fetches(t); again != fetched {
@@ -164,4 +165,17 @@ func (u *user) runsContainers(t *testing.T, r *imageRegistry) {
 			t.Errorf("%s: %q, want %q", step.name, got, step.want)
 		}
 	}
+}
+
+// runsContainersInJail runs a step in containers on workers that have a jail, by Slurm's commands of slurmctld's pod. See runsInEachPartition
+// for the time that srun has.
+func (s *scene) runsContainersInJail(t *testing.T, r *imageRegistry) {
+	const look = "echo $GREETING $(cat /only-here) $SLURM_PROCID; test ! -e /etc/soperator-jail-populated"
+	eventually(t, soon, "a step to run in containers", func(ctx context.Context) error {
+		out, err := s.slurm(ctx, "srun", "--nodes=2", "--immediate=5", "--label", "--container-image="+r.image, "sh", "-c", look)
+		if err == nil && (!strings.Contains(out, "0: hello of the image 0") || !strings.Contains(out, "1: hello of the image 1")) {
+			return fmt.Errorf("it prints %q", out)
+		}
+		return err
+	})
 }

@@ -160,11 +160,11 @@ func gather(r *step.Request, user user, mounts []mount.Mount) (view, error) {
 		out = append(out, shown{tree: tree, target: target, create: true})
 	}
 	if r.MountHome != nil && *r.MountHome {
-		tree, err := rootfs.Tree(user.hostHome, false)
+		tree, err := rootfs.Tree(user.hostHome, true) // what is mounted below cannot be left out in a user namespace
 		if err != nil {
 			return nil, fmt.Errorf("--container-mount-home: opening %s: %w", user.hostHome, err)
 		}
-		out = append(out, shown{tree: tree, target: user.hostHome, create: true, attributes: rootfs.Attributes{Set: unix.MOUNT_ATTR_NOSUID}})
+		out = append(out, shown{tree: tree, target: user.hostHome, create: true, attributes: rootfs.Attributes{Set: unix.MOUNT_ATTR_NOSUID, Recursive: true}})
 	}
 	if r.Script != "" {
 		tree, err := rootfs.Tree(r.Script, false)

@@ -63,12 +63,18 @@ func (m *Mounter) Mount(ctx context.Context, file string, owner Owner) (*os.File
 	defer m.mutex.Unlock()
 	if !m.Userspace {
 		mount, err := m.byKernel(file, owner)
-		if err == nil || !errors.Is(err, unix.EPERM) && !errors.Is(err, os.ErrNotExist) {
+		if err == nil || !isBeyondKernel(err) {
 			return mount, err
 		}
 		m.Userspace = true
 	}
 	return m.byFUSE(ctx, file, owner)
+}
+
+// isBeyondKernel reports whether an error says that the kernel mounts no squashfs here, has no loop devices, or gives no file of a squashfs to
+// another user.
+func isBeyondKernel(err error) bool {
+	return errors.Is(err, unix.EPERM) || errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EINVAL)
 }
 
 func (m *Mounter) byKernel(file string, owner Owner) (*os.File, error) {
@@ -162,9 +168,9 @@ func loopDevice(backing *os.File) (*os.File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("looking for a free loop device: %w", err)
 		}
-		device, err := os.OpenFile(fmt.Sprintf("/dev/loop%d", n), os.O_RDWR, 0)
+		device, err := openLoop(n)
 		if err != nil {
-			return nil, fmt.Errorf("opening a loop device: %w", err)
+			return nil, err
 		}
 		config := unix.LoopConfig{Fd: uint32(backing.Fd()), Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_READ_ONLY | unix.LO_FLAGS_AUTOCLEAR}} //nolint:gosec // a file descriptor fits
 		if err = unix.IoctlLoopConfigure(int(device.Fd()), &config); err == nil {                                                            //nolint:gosec // a file descriptor is an int
@@ -176,6 +182,23 @@ func loopDevice(backing *os.File) (*os.File, error) {
 		}
 	}
 	return nil, errors.New("no loop device stays free long enough")
+}
+
+// openLoop opens a loop device. A pod has those that were there when it began, and makes later ones itself.
+func openLoop(n int) (*os.File, error) {
+	const major = 7
+	name := fmt.Sprintf("/dev/loop%d", n)
+	device, err := os.OpenFile(name, os.O_RDWR, 0) //nolint:gosec // a device
+	if errors.Is(err, os.ErrNotExist) {
+		err = unix.Mknod(name, unix.S_IFBLK|0o600, int(unix.Mkdev(major, uint32(n)))) //nolint:gosec // numbers of devices are small
+		if err == nil || errors.Is(err, unix.EEXIST) {
+			device, err = os.OpenFile(name, os.O_RDWR, 0) //nolint:gosec // a device
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening a loop device: %w", err)
+	}
+	return device, nil
 }
 
 // byFUSE mounts a file by squashfuse, which shows all files as the owner's.

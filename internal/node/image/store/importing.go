@@ -45,7 +45,7 @@ func (s *Store) add(ctx context.Context, remote *registry.Image) error {
 	if err := s.squash(ctx, image, file); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "config"), config, 0o644); err != nil { //nolint:gosec // users may read it
+	if err := os.WriteFile(filepath.Join(dir, "config"), config, 0o600); err != nil {
 		return fmt.Errorf("writing the configuration: %w", err)
 	}
 	if err := os.Rename(filepath.Join(dir, "config"), s.path(remote.Digest, ".json")); err != nil {
