@@ -44,6 +44,7 @@ APT_CLUSTER := containerd runc containernetworking-plugins iproute2 iptables nft
 APT_IMAGES  := buildah debootstrap debian-archive-keyring
 APT_DEMO    := openssh-client
 APT_OBSERVE := prometheus
+APT_E2E     := docker-registry
 
 .PHONY: help
 help: ## Say what can be made.
@@ -68,7 +69,7 @@ test-long: deps ## Pass what takes longer, once for each issue: race detector, a
 
 .PHONY: deps
 deps: ## Install the Debian packages that building, the local Kubernetes, the images and the tests need.
-	@hack/install-packages $(APT_BUILD) $(APT_CLUSTER) $(APT_IMAGES) $(APT_DEMO) $(APT_OBSERVE)
+	@hack/install-packages $(APT_BUILD) $(APT_CLUSTER) $(APT_IMAGES) $(APT_DEMO) $(APT_OBSERVE) $(APT_E2E)
 
 .PHONY: build
 build: $(addprefix bin/,$(BINARIES) $(SLURM_BINARIES)) ## Build the binaries of the images into bin/.

@@ -26,16 +26,9 @@ type spankPlugin struct {
 
 // spankPlugins are those of Soperator, in its order: docs/contributors/predecessors/soperator-objects.md#lines-of-plugstackconf.
 func (c *composer) spankPlugins() []spankPlugin {
-	pyxis, debug, inspector := c.spec.PlugStackConfig.Pyxis, c.spec.PlugStackConfig.NCCLDebug, c.spec.PlugStackConfig.NCCLInspectorPreConf
+	debug, inspector := c.spec.PlugStackConfig.NCCLDebug, c.spec.PlugStackConfig.NCCLInspectorPreConf
 	return []spankPlugin{
-		{
-			"pyxis", "spank_pyxis.so", differing(fieldsOf(pyxis), fieldsOf(defaultPyxis())), value(pyxis.Required),
-			[]conf.Option{
-				{Key: "runtime_path", Value: "/run/pyxis"}, {Key: "execute_entrypoint", Value: "0"}, {Key: "container_scope", Value: "global"},
-				{Key: "sbatch_support", Value: "1"}, {Key: "container_image_save", Value: pyxis.ContainerImageSave},
-				{Key: "importer", Value: value(pyxis.ImporterPath)}, {Key: "use_squashfuse", Value: zeroOrOne(pyxis.UseSquashfuse)},
-			},
-		},
+		c.pyxis(),
 		{
 			"ncclDebug", "spanknccldebug.so", differing(fieldsOf(debug), fieldsOf(defaultNCCLDebug())), debug.Required,
 			[]conf.Option{
@@ -51,6 +44,30 @@ func (c *composer) spankPlugins() []spankPlugin {
 				{Key: "dump-dir", Value: inspector.DumpDir}, {Key: "dump-verbose", Value: zeroOrOne(inspector.DumpVerbose)},
 				{Key: "dump-thread-interval-microseconds", Value: strconv.FormatInt(inspector.DumpThreadIntervalMicroseconds, 10)},
 			},
+		},
+	}
+}
+
+// imageStore is where our plugin keeps images (images/slurmd/entrypoint), and what containerImageSave is by default in Soperator 2.
+const imageStore = "/var/cache/enroot-container-images/"
+
+// pyxis is the plugin of that name. Ours imports images itself, once for a node, and starts all of them in place. It is as good as required
+// when it is optional: a step that cannot have its container does not run.
+func (c *composer) pyxis() spankPlugin {
+	pyxis := c.spec.PlugStackConfig.Pyxis
+	importer := value(pyxis.ImporterPath)
+	if c.runsOurImages() {
+		const at, ours = plugstackPath + ".pyxis.", " (Coxswain's plugin imports images itself, and keeps each once for a node)"
+		c.ignore(importer != "" && importer != *defaultPyxis().ImporterPath, at+"importerPath"+ours)
+		c.ignore(pyxis.ContainerImageSave != "" && pyxis.ContainerImageSave != imageStore, at+"containerImageSave"+ours)
+		importer, pyxis.ContainerImageSave = "", ""
+	}
+	return spankPlugin{
+		"pyxis", "spank_pyxis.so", c.runsOurImages() || differing(fieldsOf(pyxis), fieldsOf(defaultPyxis())), value(pyxis.Required),
+		[]conf.Option{
+			{Key: "runtime_path", Value: "/run/pyxis"}, {Key: "execute_entrypoint", Value: "0"}, {Key: "container_scope", Value: "global"},
+			{Key: "sbatch_support", Value: "1"}, {Key: "container_image_save", Value: pyxis.ContainerImageSave},
+			{Key: "importer", Value: importer}, {Key: "use_squashfuse", Value: zeroOrOne(pyxis.UseSquashfuse)},
 		},
 	}
 }
@@ -101,8 +118,8 @@ func (c *composer) plugstackConf() string {
 }
 
 // spankLine is the line of a plugin of Soperator. It is optional in any case: where a required plugin is missing, no slurmd starts
-// and no job runs, and our images have none of these. A block at its defaults gets no line, for srun of 24.11 complains of a
-// plugin that is missing each time.
+// and no job runs, and our images have pyxis alone. A block at its defaults gets no line for a plugin that may be missing: srun of 24.11
+// complains of that each time.
 func (c *composer) spankLine(plugin spankPlugin) string {
 	at := plugstackPath + "." + plugin.block
 	words := []string{"optional", plugin.library}
@@ -116,7 +133,7 @@ func (c *composer) spankLine(plugin spankPlugin) string {
 		}
 		words = append(words, argument.Key+"="+argument.Value)
 	}
-	c.ignore(plugin.required && c.runsOurImages(), at+" (required, and not in Coxswain's images)")
+	c.ignore(plugin.required && c.runsOurImages() && !inOurImages(plugin.library), at+" (required, and not in Coxswain's images)")
 	c.withoutPlugin(plugin, true)
 	c.note(plugin.required && !c.runsOurImages(), at+".required: the line is optional, so that an image without "+plugin.library+" does not stop the cluster")
 	return strings.Join(words, " ")
@@ -124,7 +141,7 @@ func (c *composer) spankLine(plugin spankPlugin) string {
 
 // withoutPlugin notes that a plugin is missed where our images run.
 func (c *composer) withoutPlugin(plugin spankPlugin, missed bool) {
-	c.note(missed && c.runsOurImages(), plugstackPath+"."+plugin.block+": Coxswain's images have no "+plugin.library+
+	c.note(missed && c.runsOurImages() && !inOurImages(plugin.library), plugstackPath+"."+plugin.block+": Coxswain's images have no "+plugin.library+
 		", and jobs run without it; name images of your own that have it for slurmd and sshd")
 }
 
@@ -143,7 +160,9 @@ func (c *composer) runsOurImages() bool {
 }
 
 // inOurImages reports whether our images have a plugin by this name: our own, and the one of Slurm's packages.
-func inOurImages(library string) bool { return library == "chroot.so" || library == "spank_pbs.so" }
+func inOurImages(library string) bool {
+	return library == "chroot.so" || library == "spank_pyxis.so" || library == "spank_pbs.so"
+}
 
 // isWord reports whether Slurm reads s as one word of plugstack.conf.
 func isWord(s string) bool {

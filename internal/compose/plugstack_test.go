@@ -22,26 +22,26 @@ func TestPluginsOfTheContract(t *testing.T) {
 		notes      []string
 		ignored    []string
 	}{
-		"what is at its defaults has no line, and what is required is missed": {
-			spec: `{}`, notes: []string{"spec.plugStackConfig.pyxis: Coxswain's images have no spank_pyxis.so, and jobs run without it"},
+		"our images have pyxis, at its defaults as well": {spec: `{}`, want: pyxis + "use_squashfuse=0\n"},
+		"what images of the user have is not missed":     {spec: `{` + own + `}`},
+		"our plugin imports images itself": {
+			spec: `{plugStackConfig: {pyxis: {required: false, useSquashfuse: true, importerPath: /opt/mine, containerImageSave: /images/}}}`,
+			want: pyxis + "use_squashfuse=1\n",
+			ignored: []string{
+				"spec.plugStackConfig.pyxis.containerImageSave (Coxswain's plugin imports images itself, and keeps each once for a node)",
+				"spec.plugStackConfig.pyxis.importerPath (Coxswain's plugin imports images itself, and keeps each once for a node)",
+			},
 		},
-		"what images of the user have is not missed": {spec: `{` + own + `}`},
-		"pyxis of our images": {
-			spec:  `{plugStackConfig: {pyxis: {containerImageSave: /images/}}}`,
-			want:  pyxis + "container_image_save=/images/ importer=/opt/slurm_scripts/pyxis_caching_importer.sh use_squashfuse=0\n",
-			notes: []string{"spec.plugStackConfig.pyxis: Coxswain's images have no spank_pyxis.so"},
-			// It is required by default.
-			ignored: []string{"spec.plugStackConfig.pyxis (required, and not in Coxswain's images)"},
-		},
-		"what our images need not have": {
-			spec:  `{plugStackConfig: {pyxis: {required: false}}}`,
-			want:  pyxis + "importer=/opt/slurm_scripts/pyxis_caching_importer.sh use_squashfuse=0\n",
-			notes: []string{"spec.plugStackConfig.pyxis: Coxswain's images have no spank_pyxis.so"},
+		"a plugin that our images lack": {
+			spec:    `{plugStackConfig: {ncclDebug: {enabled: true, required: true}}}`,
+			want:    pyxis + "use_squashfuse=0\noptional spanknccldebug.so enabled=1 log-level=INFO out-file=1 out-dir=/opt/soperator-outputs/local/nccl_logs out-stdout=0\n",
+			notes:   []string{"spec.plugStackConfig.ncclDebug: Coxswain's images have no spanknccldebug.so"},
+			ignored: []string{"spec.plugStackConfig.ncclDebug (required, and not in Coxswain's images)"},
 		},
 		"required plugins of the user, one of which our images have": {
 			spec:  `{plugStackConfig: {customPlugins: [{path: spank_pbs.so, required: true}, {path: /opt/a.so, required: true}, {path: b.so}]}}`,
-			want:  "required spank_pbs.so\nrequired /opt/a.so\noptional b.so\n",
-			notes: []string{"spec.plugStackConfig.pyxis: ", "spec.plugStackConfig.customPlugins[1].required: Coxswain's images have no /opt/a.so, and no slurmd starts without it"},
+			want:  pyxis + "use_squashfuse=0\nrequired spank_pbs.so\nrequired /opt/a.so\noptional b.so\n",
+			notes: []string{"spec.plugStackConfig.customPlugins[1].required: Coxswain's images have no /opt/a.so, and no slurmd starts without it"},
 		},
 		"pyxis of the user's images": {
 			spec:  `{plugStackConfig: {pyxis: {useSquashfuse: true, importerPath: ""}}, ` + own + `}`,

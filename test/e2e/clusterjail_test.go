@@ -23,7 +23,8 @@ import (
 func TestJailOfASlurmCluster(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	m := s.manifest(t, "clusterjail.yaml")
+	images := s.startRegistry(t)
+	m := s.manifest(t, "clusterjail.yaml", "INSECURE_REGISTRY", images.host)
 	cluster, err := m.Only("SlurmCluster")
 	if err != nil {
 		t.Fatal(err)
@@ -35,6 +36,7 @@ func TestJailOfASlurmCluster(t *testing.T) {
 	s.awaitCondition(t, patient, cluster, "Ready", metav1.ConditionTrue)
 	s.awaitCondition(t, soon, cluster, "SConfigControllerAvailable", metav1.ConditionTrue)
 	t.Run("a job runs in each partition, on each kind of worker that it has", s.runsInEachPartition)
+	t.Run("a step runs in containers on each kind of worker", func(t *testing.T) { s.runsContainersInJail(t, images) })
 	t.Run("slurmctld and a worker have munged, as the SlurmCluster asks", s.answersMunge)
 	t.Run("checks of the spec run before and after a job, and a drain of theirs ends with its cause", s.runsChecks)
 	t.Run("Prometheus is led to the metrics, and an alert fires as long as a check has drained a worker", s.isObserved)

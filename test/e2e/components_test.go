@@ -28,7 +28,8 @@ import (
 func TestComponents(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	m := s.manifest(t, "components.yaml")
+	images := s.startRegistry(t)
+	m := s.manifest(t, "components.yaml", "INSECURE_REGISTRY", images.host)
 	s.issuesByRSA(t, m)
 	if err := unstructured.SetNestedField(controllerObject(t, m).Object, true, "spec", "metrics", "enabled"); err != nil {
 		t.Fatal(err)
@@ -54,6 +55,7 @@ func TestComponents(t *testing.T) {
 			t.Errorf("id -un printed %q", got)
 		}
 	})
+	t.Run("jobs run in containers", func(t *testing.T) { alice.runsContainers(t, images) })
 	t.Run("groups of a directory decide who may use a partition", func(t *testing.T) { alice.asksDirectory(t, s) })
 	t.Run("tokens are used through a forwarded port", func(t *testing.T) {
 		alice.usesToken(t, s, "ordinary-jwt-nobody", false)

@@ -86,7 +86,7 @@ func TestACleanCloneMakesTheImages(t *testing.T) {
 		{"slurm", "slurmd", "usr/local/bin", programsOf(t, clone, "programs")},
 	} {
 		root := t.TempDir()
-		if err := images.unpack(t.Context(), images.archive(test.archive), root, test.image); err != nil {
+		if err := images.unpack(t.Context(), images.Archive(test.archive), root, test.image); err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range test.names {

@@ -45,7 +45,7 @@ func (i Images) Expect(p *Progress) error {
 	if i.Registry == LocalRegistry {
 		return fmt.Errorf("your cluster cannot pull images from %[1]s, which exists on this machine only: "+
 			"build them with \"make images REGISTRY=<registry>\", push the archives below %[2]s to a registry that your cluster can pull from, "+
-			"and name it with REGISTRY=<registry>", LocalRegistry, filepath.Dir(i.archive("slurm")))
+			"and name it with REGISTRY=<registry>", LocalRegistry, filepath.Dir(i.Archive("slurm")))
 	}
 	p.Say("  expecting %s/operator:%s, %s/slurmctld:%s and their kin in the registry", i.Registry, i.Tag, i.Registry, i.Tag)
 	return nil
@@ -54,7 +54,7 @@ func (i Images) Expect(p *Progress) error {
 // Unpack lays the files of Slurm images that were built here into a directory, one image over the other: a root file system
 // in which their programs run without a container.
 func (i Images) Unpack(ctx context.Context, dir string, names ...string) error {
-	return i.unpack(ctx, i.archive("slurm"), dir, names...)
+	return i.unpack(ctx, i.Archive("slurm"), dir, names...)
 }
 
 func (i Images) unpack(ctx context.Context, archive, dir string, names ...string) error {
@@ -72,12 +72,12 @@ func (i Images) Release() string {
 // build returns the archives that it wrote or found current.
 func (i Images) build(ctx context.Context, r Repository, p *Progress) ([]string, error) {
 	args := []string{"--registry", i.Registry, "--tag", i.Tag}
-	archives := []string{i.archive("slurm")}
+	archives := []string{i.Archive("slurm")}
 	if i.Suite != "" {
 		args = append(args, "--suite", i.Suite)
 	}
 	if i.Suite != "trixie" {
-		archives = append(archives, i.archive("operator"))
+		archives = append(archives, i.Archive("operator"))
 	}
 	p.Waiting("the images")
 	if err := r.show(ctx, p, "images/build", args...); err != nil {
@@ -86,8 +86,8 @@ func (i Images) build(ctx context.Context, r Repository, p *Progress) ([]string,
 	return archives, nil
 }
 
-// archive returns where images/build keeps images.
-func (i Images) archive(name string) string {
+// Archive returns where images/build keeps the archive of Slurm's images, or of the operator's.
+func (i Images) Archive(name string) string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		cache = os.TempDir()
@@ -97,7 +97,7 @@ func (i Images) archive(name string) string {
 
 // operatorDigest distinguishes one build of the operator's image from another; empty when it was not built here.
 func (i Images) operatorDigest() string {
-	text, err := os.ReadFile(i.archive("operator") + ".inputs")
+	text, err := os.ReadFile(i.Archive("operator") + ".inputs")
 	if err != nil {
 		return ""
 	}

@@ -4,8 +4,8 @@
 package v1
 
 // PlugStackConfig is plugstack.conf: the SPANK plugins of jobs. See https://slurm.schedmd.com/spank.html
-// Pyxis, NCCLDebug and NCCLInspectorPreConf get a line when anything in them differs from its default. Coxswain's images have none of
-// these plugins.
+// Pyxis, NCCLDebug and NCCLInspectorPreConf get a line when anything in them differs from its default, and Pyxis always where Coxswain's
+// images run: they have a plugin of that name, and none of the others.
 type PlugStackConfig struct {
 	// Pyxis is the plugin that runs jobs in containers.
 	// +optional
@@ -33,23 +33,25 @@ type PlugStackConfig struct {
 // Pyxis is the plugin that runs jobs in containers.
 type Pyxis struct {
 	// Required fails jobs when the plugin cannot be loaded. Default: true. The line is optional all the same: without the plugin no
-	// slurmd would start.
+	// slurmd would start. A step that asks Coxswain's plugin for a container runs in it or not at all.
 	// +optional
 	// +kubebuilder:default=true
 	Required *bool `json:"required,omitempty"`
 
-	// ContainerImageSave is the file, or the directory if it ends in a slash, where images are kept. Default: nowhere.
+	// ContainerImageSave is the file, or the directory if it ends in a slash, where images are kept. Default: nowhere. Coxswain's plugin
+	// keeps each image once for a node.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[^\r\n\x00]*$`
 	ContainerImageSave string `json:"containerImageSave,omitempty"`
 
-	// ImporterPath is the program that imports images. Default: /opt/slurm_scripts/pyxis_caching_importer.sh.
+	// ImporterPath is the program that imports images. Default: /opt/slurm_scripts/pyxis_caching_importer.sh. Coxswain's plugin imports
+	// images itself.
 	// +optional
 	// +kubebuilder:default="/opt/slurm_scripts/pyxis_caching_importer.sh"
 	// +kubebuilder:validation:Pattern=`^[^\r\n\x00]*$`
 	ImporterPath *string `json:"importerPath,omitempty"`
 
-	// UseSquashfuse mounts images with squashfuse instead of unpacking them. Default: false.
+	// UseSquashfuse mounts images with squashfuse instead of unpacking them. Default: false. Coxswain's plugin never unpacks images.
 	// +optional
 	// +kubebuilder:default=false
 	UseSquashfuse bool `json:"useSquashfuse,omitempty"`

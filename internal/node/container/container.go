@@ -51,6 +51,12 @@ func Start(ctx context.Context, socket string, r *step.Request, progress func(st
 	if err != nil {
 		return nil, err
 	}
+	if image.Digest == "" {
+		if image.Config, err = configOf(root, job); err != nil {
+			return nil, err
+		}
+	}
+	makeDirectory(root, image.Config.WorkingDir)
 	if err := view.show(root, user); err != nil {
 		return nil, err
 	}
@@ -79,7 +85,7 @@ func getImage(ctx context.Context, socket string, r *step.Request, job step.Envi
 		return nil, err
 	}
 	if ref.IsPath() {
-		return nil, fmt.Errorf("--container-image: %s: images in files are not supported", ref.Path)
+		return openImage(ctx, socket, absolute(ref.Path, r.Directory))
 	}
 	lookup := func(name string) (string, bool) { v, ok := job[name]; return v, ok }
 	logins, err := credentials.Load(credentials.Locate(user.hostHome, lookup), lookup)
@@ -94,7 +100,12 @@ func getImage(ctx context.Context, socket string, r *step.Request, job step.Envi
 	}
 	image, err := service.Get(ctx, socket, ref, find, progress)
 	if err != nil {
-		return nil, fmt.Errorf("failed to import docker image: %s: %w", ref.Name(), err)
+		err = fmt.Errorf("failed to import docker image: %s: %w", ref.Name(), err)
+		_, missing := os.Stat(absolute(r.Image, r.Directory))
+		if hint := reference.FileHint(r.Image, missing == nil); hint != "" {
+			err = fmt.Errorf("%w: %s", err, hint)
+		}
+		return nil, err
 	}
 	return image, nil
 }
@@ -149,11 +160,11 @@ func gather(r *step.Request, user user, mounts []mount.Mount) (view, error) {
 		out = append(out, shown{tree: tree, target: target, create: true})
 	}
 	if r.MountHome != nil && *r.MountHome {
-		tree, err := rootfs.Tree(user.hostHome, false)
+		tree, err := rootfs.Tree(user.hostHome, true) // what is mounted below cannot be left out in a user namespace
 		if err != nil {
 			return nil, fmt.Errorf("--container-mount-home: opening %s: %w", user.hostHome, err)
 		}
-		out = append(out, shown{tree: tree, target: user.hostHome, create: true, attributes: rootfs.Attributes{Set: unix.MOUNT_ATTR_NOSUID}})
+		out = append(out, shown{tree: tree, target: user.hostHome, create: true, attributes: rootfs.Attributes{Set: unix.MOUNT_ATTR_NOSUID, Recursive: true}})
 	}
 	if r.Script != "" {
 		tree, err := rootfs.Tree(r.Script, false)
@@ -185,10 +196,7 @@ func open(m mount.Mount, directory string) (shown, error) {
 	if m.Kind == mount.Tmpfs {
 		out.tree, err = rootfs.Tmpfs(flags.data)
 	} else {
-		source := m.Source
-		if !filepath.IsAbs(source) {
-			source = filepath.Join(directory, source)
-		}
+		source := absolute(m.Source, directory)
 		out.tree, err = rootfs.Tree(source, flags.recursive)
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 			err = &mount.MissingSourceError{Path: source}
@@ -206,7 +214,8 @@ func open(m mount.Mount, directory string) (shown, error) {
 
 // show mounts all in a root.
 func (v view) show(root *rootfs.Root, user user) error {
-	if err := user.write(root); err != nil {
+	// In a directory of somebody else the user writes no files.
+	if err := user.write(root); err != nil && !errors.Is(err, os.ErrPermission) {
 		return err
 	}
 	for _, s := range v {

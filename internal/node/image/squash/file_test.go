@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -178,15 +179,15 @@ func TestSquashfuseHasNoRightsAndSeesNothingOfTheNode(t *testing.T) {
 }
 
 // asUserLooks looks into a mount as the user, which waits until squashfuse answers. It returns what the user gets to see.
-func asUserLooks(t *testing.T, s *Served) error {
+func asUserLooks(t testing.TB, s *Served) error {
 	t.Helper()
 	ended := make(chan error, 1)
 	go func() { ended <- lookAs(int(s.Mount.Fd())) }()
 	select {
 	case err := <-ended:
 		return err
-	case <-s.Ended:
-		return <-ended
+	case <-time.After(deadline):
+		return errors.New("squashfuse does not answer")
 	}
 }
 
@@ -268,5 +269,19 @@ func TestOnlyFilesAreServed(t *testing.T) {
 			t.Errorf("%s: %v, %v", path, s, err)
 		}
 		_ = f.Close()
+	}
+}
+
+// BenchmarkOpenFile measures what a container waits for: until it can look into an image in a file.
+func BenchmarkOpenFile(b *testing.B) {
+	needsRoot(b)
+	path := squashfs(b, map[string]string{"a": "1"})
+	for b.Loop() {
+		s := served(b, path)
+		if err := asUserLooks(b, s); err != nil {
+			b.Fatal(err)
+		}
+		_ = s.Mount.Close()
+		<-s.Ended
 	}
 }

@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func needsRoot(t *testing.T) {
+func needsRoot(t testing.TB) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("only root mounts images for users")
@@ -58,7 +58,7 @@ func needsRoot(t *testing.T) {
 }
 
 // squashfs makes an image of files: a path and its content. Further arguments are for mksquashfs.
-func squashfs(t *testing.T, files map[string]string, arguments ...string) string {
+func squashfs(t testing.TB, files map[string]string, arguments ...string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "files")
 	for name, content := range files {
@@ -76,12 +76,12 @@ func squashfs(t *testing.T, files map[string]string, arguments ...string) string
 }
 
 // served has squashfuse serve a file for the user.
-func served(t *testing.T, path string) *Served {
+func served(t testing.TB, path string) *Served {
 	t.Helper()
 	return servedAs(t, path, os.O_RDONLY)
 }
 
-func servedAs(t *testing.T, path string, flags int) *Served {
+func servedAs(t testing.TB, path string, flags int) *Served {
 	t.Helper()
 	file, err := os.OpenFile(path, flags, 0)
 	if err != nil {

@@ -75,7 +75,11 @@ func (m *Mounter) Mount(ctx context.Context, file string, owner Owner) (*os.File
 	defer m.mutex.Unlock()
 	if !m.Userspace {
 		mount, err := m.byKernel(file, owner)
-		if !errors.Is(err, errCannot) {
+		switch {
+		case errors.Is(err, unix.EINVAL) && !errors.Is(err, errCannot):
+			// No squashfs, or one with a compressor that this kernel was built without.
+			return m.byFUSE(ctx, file, owner)
+		case !errors.Is(err, errCannot):
 			return mount, err
 		}
 		m.Userspace = true

@@ -55,14 +55,14 @@ func (s *Store) add(ctx context.Context, remote *registry.Image, lock string) er
 	return place(file, s.path(remote.Digest, ".sqsh"))
 }
 
-// finish lets users read a file, and waits until it is on the disk: after the machine has crashed, a name without its content would be
-// taken for an image for ever.
+// finish lets nobody else read a file, which may be private, and waits until it is on the disk: after the machine has crashed, a name
+// without its content would be taken for an image for ever.
 func finish(path string) error {
 	f, err := os.Open(path) //nolint:gosec // a file of ours
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Chmod(0o644), f.Sync(), f.Close())
+	return errors.Join(f.Chmod(0o600), f.Sync(), f.Close())
 }
 
 // place gives a file its name, unless there is such a file: whoever has it mounted would lose it. A hard link does so on NFS as well, which

@@ -33,7 +33,7 @@ const lockInterval = 200 * time.Millisecond
 
 // Store is a directory of images.
 type Store struct {
-	// Dir is the directory. Users may read it, and may not write.
+	// Dir is the directory. Users may not read it: the registry says who gets an image.
 	Dir string
 	// Compression has the arguments of sqfstar for the compressor: "zstd", "-Xcompression-level", "3".
 	Compression []string
