@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/coxswain-hpc/coxswain/internal/node/container"
@@ -43,32 +44,87 @@ const (
 	messages
 )
 
+// command is one of the subcommands.
+type command struct {
+	name, about string
+	run         func(ctx context.Context, args []string, output io.Writer) error
+}
+
+func commands() []command {
+	return []command{
+		{"serve", "Hands out images to the containers of a node", serve},
+		{"step", "Makes the container of a step; the plugin of slurmstepd starts it", hold},
+		{"sleep", "Waits until its input ends; serve starts it to hold a user namespace", sleep},
+		{"squashfuse", "Shows a user an image that is a file of theirs; serve starts it", confined},
+	}
+}
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	err := run(ctx, os.Args[1:], os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "container:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, args []string) error {
-	switch {
-	case len(args) > 0 && args[0] == "serve":
-		return serve(ctx, args[1:])
-	case len(args) == 1 && args[0] == "step":
-		return hold(ctx)
-	case len(args) == 1 && args[0] == "sleep":
-		squash.Sleep(os.Stdin)
-		return nil
-	case len(args) > 0 && args[0] == "squashfuse":
-		return squash.Confined(args[1:])
+func run(ctx context.Context, args []string, output io.Writer) error {
+	if len(args) > 0 {
+		for _, c := range commands() {
+			if c.name == args[0] {
+				return c.run(ctx, args[1:], output)
+			}
+		}
 	}
-	return errors.New("usage: container serve|step|sleep|squashfuse")
+	fmt.Fprint(output, "The Coxswain container runs steps of jobs in containers.\n\nUsage: container COMMAND [flags]; container COMMAND --help lists the flags\n\n")
+	for _, c := range commands() {
+		fmt.Fprintf(output, "  %-10s %s.\n", c.name, c.about)
+	}
+	switch {
+	case len(args) == 0:
+		return errors.New("no command is given")
+	case args[0] == "--help" || args[0] == "-h" || args[0] == "help":
+		return flag.ErrHelp
+	}
+	return fmt.Errorf("there is no command %q", args[0])
 }
 
+// parse reads the flags of a subcommand. flag.ErrHelp means that help was asked for and written to output.
+func parse(name string, args []string, output io.Writer, bind func(*flag.FlagSet)) error {
+	fs := flag.NewFlagSet("container "+name, flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	bind(fs)
+	err := fs.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		fs.SetOutput(output)
+		fmt.Fprintf(output, "Usage: container %s [flags]\n\n", name)
+		fs.PrintDefaults()
+	}
+	if err == nil && fs.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q: container %s takes flags only, see --help", fs.Arg(0), name)
+	}
+	return err
+}
+
+func noFlags(*flag.FlagSet) {}
+
+func sleep(_ context.Context, args []string, output io.Writer) error {
+	if err := parse("sleep", args, output, noFlags); err != nil {
+		return err
+	}
+	squash.Sleep(os.Stdin)
+	return nil
+}
+
+// confined takes numbers of a user and of groups.
+func confined(_ context.Context, args []string, _ io.Writer) error { return squash.Confined(args) }
+
 // hold makes the container of a step, and keeps it until slurmstepd closes the other end of life.
-func hold(ctx context.Context) error {
+func hold(ctx context.Context, args []string, output io.Writer) error {
+	if err := parse("step", args, output, noFlags); err != nil {
+		return err
+	}
 	in, out, tell := os.NewFile(request, "request"), os.NewFile(result, "result"), os.NewFile(messages, "messages")
 	said, failed := start(ctx, in, tell)
 	if failed != nil {
@@ -87,38 +143,51 @@ func start(ctx context.Context, in io.Reader, tell io.Writer) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := socket
-	if test := os.Getenv("COXSWAIN_CONTAINER_SOCKET"); test != "" {
-		at = test
-	}
-	made, err := container.Start(ctx, at, r, func(line string) { _, _ = fmt.Fprintln(tell, line) })
+	made, err := container.Start(ctx, socket, r, func(line string) { _, _ = fmt.Fprintln(tell, line) })
 	if err != nil {
 		return nil, err
 	}
 	return made.Records(), nil
 }
 
-func serve(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
-	images := flags.String("images", "/var/cache/enroot-container-images", "`directory` of images")
-	run := flags.String("run", "/run/coxswain/images", "`directory` for mount points")
-	at := flags.String("socket", socket, "`path` of the socket")
-	insecure := flags.String("insecure", "", "`host` that may be asked by HTTP")
-	userspace := flags.Bool("userspace", false, "let squashfuse mount images, and not the kernel")
-	if err := flags.Parse(args); err != nil {
+// options are the flags of serve.
+type options struct {
+	images, run, socket string
+	insecure            []string
+	userspace           bool
+}
+
+func (o *options) bind(fs *flag.FlagSet) {
+	fs.StringVar(&o.images, "images", "/var/cache/enroot-container-images", "`directory` of images")
+	fs.StringVar(&o.run, "run", "/run/coxswain/images", "`directory` for mount points")
+	fs.StringVar(&o.socket, "socket", socket, "`path` of the socket")
+	fs.Func("insecure", "`hosts` that may be asked by HTTP, with their ports, separated by commas; may be given several times", func(list string) error {
+		for host := range strings.SplitSeq(list, ",") {
+			if host = strings.TrimSpace(host); host != "" {
+				o.insecure = append(o.insecure, host)
+			}
+		}
+		return nil
+	})
+	fs.BoolVar(&o.userspace, "userspace", false, "let squashfuse mount images, and not the kernel")
+}
+
+func serve(ctx context.Context, args []string, output io.Writer) error {
+	var o options
+	if err := parse("serve", args, output, o.bind); err != nil {
 		return err
 	}
-	client, err := registry.New(registry.Options{Environment: credentials.Environment(os.LookupEnv), Insecure: []string{*insecure}})
+	log := slog.New(slog.NewJSONHandler(output, nil))
+	client, err := registry.New(registry.Options{Environment: credentials.Environment(os.LookupEnv), Insecure: o.insecure})
 	if err != nil {
 		return err
 	}
-	mounter, err := squash.New(*run)
+	mounter, err := squash.New(o.run)
 	if err != nil {
 		return err
 	}
-	mounter.Userspace = *userspace
-	server := service.Server{
-		Store: &store.Store{Dir: *images}, Mounter: mounter, Client: client, Log: slog.New(slog.NewJSONHandler(os.Stderr, nil)),
-	}
-	return server.Serve(ctx, *at)
+	mounter.Userspace = o.userspace
+	mounter.FellBack = func(err error) { log.Warn("Images are mounted by squashfuse", "error", err) }
+	server := service.Server{Store: &store.Store{Dir: o.images}, Mounter: mounter, Client: client, Log: log}
+	return server.Serve(ctx, o.socket)
 }
