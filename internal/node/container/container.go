@@ -29,6 +29,9 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 // Start makes the container that a request asks for, and makes it the root of this process. Progress gets lines for the user. Errors are
 // sentences for the user.
 func Start(ctx context.Context, socket string, r *step.Request, progress func(string)) (*step.Result, error) {
+	if err := refuse(r); err != nil {
+		return nil, err
+	}
 	job := step.ParseEnvironment(r.Environment)
 	user := userOf(r, job)
 	mounts, err := mount.Expand(r.Mounts, func(name string) (string, bool) { v, ok := job[name]; return v, ok })
