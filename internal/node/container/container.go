@@ -126,26 +126,31 @@ type shown struct {
 // view is what of the node a container shows, in its order.
 type view []shown
 
-// system are the files of the node in every container: docs/contributors/predecessors.
-var system = []struct {
+// file is a file or a directory of the node, with attributes of its mount.
+type file struct {
 	path      string
 	set       uint64
 	recursive bool
-}{
-	{"/proc", unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC, true},
-	{"/sys", unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC, true},
-	{"/dev", unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC, true},
-	{"/etc/hosts", unix.MOUNT_ATTR_RDONLY, false},
-	{"/etc/hostname", unix.MOUNT_ATTR_RDONLY, false},
-	{"/etc/resolv.conf", unix.MOUNT_ATTR_RDONLY, false},
-	{"/etc/machine-id", unix.MOUNT_ATTR_RDONLY, false},
-	{"/etc/localtime", unix.MOUNT_ATTR_RDONLY, false},
+}
+
+// system returns the files of the node that are in every container: docs/contributors/predecessors.
+func system() []file {
+	return []file{
+		{"/proc", unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC, true},
+		{"/sys", unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC, true},
+		{"/dev", unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC, true},
+		{"/etc/hosts", unix.MOUNT_ATTR_RDONLY, false},
+		{"/etc/hostname", unix.MOUNT_ATTR_RDONLY, false},
+		{"/etc/resolv.conf", unix.MOUNT_ATTR_RDONLY, false},
+		{"/etc/machine-id", unix.MOUNT_ATTR_RDONLY, false},
+		{"/etc/localtime", unix.MOUNT_ATTR_RDONLY, false},
+	}
 }
 
 // gather opens what of the node the container shows. Later it could not be found any more.
 func gather(r *step.Request, user user, mounts []mount.Mount) (view, error) {
 	var out view
-	for _, s := range system {
+	for _, s := range system() {
 		tree, err := rootfs.Tree(s.path, s.recursive)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
@@ -188,12 +193,12 @@ func gather(r *step.Request, user user, mounts []mount.Mount) (view, error) {
 
 // open opens the source of a mount of the user.
 func open(m mount.Mount, directory string) (shown, error) {
-	if m.Kind == mount.Umount {
-		return shown{target: m.Target, detach: true}, nil
-	}
 	flags, err := flagsOf(m.Flags)
 	if err != nil {
 		return shown{}, fmt.Errorf("--container-mounts: %s: %w", m, err)
+	}
+	if m.Kind == mount.Umount {
+		return shown{target: m.Target, detach: true, optional: flags.optional}, nil
 	}
 	out := shown{target: m.Target, create: flags.create, attributes: flags.attributes, optional: flags.optional}
 	if m.Kind == mount.Tmpfs {

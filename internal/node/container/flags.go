@@ -20,39 +20,81 @@ type mountFlags struct {
 	data map[string]string
 }
 
-// attributeFlags are flags that set an attribute, and others that clear it.
-var attributeFlags = map[string]struct {
-	attribute uint64
-	clear     bool
-}{
-	"ro": {unix.MOUNT_ATTR_RDONLY, false}, "rw": {unix.MOUNT_ATTR_RDONLY, true},
-	"nosuid": {unix.MOUNT_ATTR_NOSUID, false}, "suid": {unix.MOUNT_ATTR_NOSUID, true},
-	"nodev": {unix.MOUNT_ATTR_NODEV, false}, "dev": {unix.MOUNT_ATTR_NODEV, true},
-	"noexec": {unix.MOUNT_ATTR_NOEXEC, false}, "exec": {unix.MOUNT_ATTR_NOEXEC, true},
-	"nodiratime": {unix.MOUNT_ATTR_NODIRATIME, false}, "diratime": {unix.MOUNT_ATTR_NODIRATIME, true},
+// attributeOf returns the attribute of a mount that a flag sets, or clears.
+func attributeOf(flag string) (attribute uint64, clears, is bool) {
+	name, clears := strings.CutPrefix(flag, "no")
+	switch name {
+	case "suid":
+		return unix.MOUNT_ATTR_NOSUID, !clears, true
+	case "dev":
+		return unix.MOUNT_ATTR_NODEV, !clears, true
+	case "exec":
+		return unix.MOUNT_ATTR_NOEXEC, !clears, true
+	case "diratime":
+		return unix.MOUNT_ATTR_NODIRATIME, !clears, true
+	}
+	switch flag {
+	case "ro":
+		return unix.MOUNT_ATTR_RDONLY, false, true
+	case "rw":
+		return unix.MOUNT_ATTR_RDONLY, true, true
+	}
+	return 0, false, false
 }
 
-// atimes are values of the one attribute that has several.
-var atimes = map[string]uint64{"noatime": unix.MOUNT_ATTR_NOATIME, "strictatime": unix.MOUNT_ATTR_STRICTATIME, "relatime": unix.MOUNT_ATTR_RELATIME}
+// atimeOf returns the value of the one attribute that has several. Linux's default is relatime.
+func atimeOf(flag string) (value uint64, is bool) {
+	switch flag {
+	case "noatime":
+		return unix.MOUNT_ATTR_NOATIME, true
+	case "strictatime", "norelatime":
+		return unix.MOUNT_ATTR_STRICTATIME, true
+	case "relatime", "atime", "nostrictatime":
+		return unix.MOUNT_ATTR_RELATIME, true
+	}
+	return 0, false
+}
 
-var propagations = map[string]uint64{"private": unix.MS_PRIVATE, "slave": unix.MS_SLAVE, "shared": unix.MS_SHARED, "unbindable": unix.MS_UNBINDABLE}
+// propagationOf returns a propagation. The flags that begin with r are for all mounts below as well.
+func propagationOf(flag string) (value uint64, is bool) {
+	switch strings.TrimPrefix(flag, "r") {
+	case "private":
+		return unix.MS_PRIVATE, true
+	case "slave":
+		return unix.MS_SLAVE, true
+	case "shared":
+		return unix.MS_SHARED, true
+	case "unbindable":
+		return unix.MS_UNBINDABLE, true
+	}
+	return 0, false
+}
 
-// flagsOf reads flags, of which a later one overrides an earlier one.
+// hasNoEffect reports whether a flag is one of a whole file system, which users cannot change, or the default of the kernel.
+func hasNoEffect(flag string) bool {
+	switch flag {
+	case "defaults", "silent", "loud", "x-detach", "lazytime", "nolazytime", "sync", "async", "dirsync", "mand", "nomand", "iversion", "noiversion":
+		return true
+	}
+	return false
+}
+
+// flagsOf reads flags, of which a later one overrides an earlier one. It knows all that mount.Parse takes.
 func flagsOf(flags []string) (mountFlags, error) {
 	out := mountFlags{data: map[string]string{}}
 	for _, flag := range flags {
-		if a, ok := attributeFlags[flag]; ok {
-			out.attributes.Set &^= a.attribute
-			if !a.clear {
-				out.attributes.Set |= a.attribute
+		if attribute, clears, is := attributeOf(flag); is {
+			out.attributes.Set &^= attribute
+			if !clears {
+				out.attributes.Set |= attribute
 			}
 			continue
 		}
-		if atime, ok := atimes[flag]; ok {
+		if atime, is := atimeOf(flag); is {
 			out.attributes.Set, out.attributes.Clear = out.attributes.Set&^unix.MOUNT_ATTR__ATIME|atime, unix.MOUNT_ATTR__ATIME
 			continue
 		}
-		if propagation, ok := propagations[strings.TrimPrefix(flag, "r")]; ok {
+		if propagation, is := propagationOf(flag); is {
 			out.attributes.Propagation = propagation
 			continue
 		}
@@ -66,8 +108,8 @@ func flagsOf(flags []string) (mountFlags, error) {
 			out.recursive = false
 		case flag == "nofail":
 			out.optional = true
-		case flag == "silent" || flag == "x-detach":
-		case hasValue:
+		case hasNoEffect(flag):
+		case hasValue, flag == "inode32", flag == "inode64", flag == "noswap":
 			out.data[name] = value
 		default:
 			return out, fmt.Errorf("the flag %s is not known", flag)

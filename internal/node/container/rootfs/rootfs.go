@@ -92,7 +92,7 @@ func Tree(source string, recursive bool) (*os.File, error) {
 	return os.NewFile(uintptr(fd), source), nil //nolint:gosec // a file descriptor is no negative number
 }
 
-// Tmpfs returns an empty file system in memory, with options such as size=1G, as a mount that is nowhere yet.
+// Tmpfs returns an empty file system in memory, with options such as size=1G, as a mount that is nowhere yet. Flags have no value.
 func Tmpfs(options map[string]string) (*os.File, error) {
 	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -100,7 +100,11 @@ func Tmpfs(options map[string]string) (*os.File, error) {
 	}
 	defer func() { _ = unix.Close(fs) }()
 	for key, value := range options {
-		if err := unix.FsconfigSetString(fs, key, value); err != nil {
+		err := unix.FsconfigSetFlag(fs, key)
+		if value != "" {
+			err = unix.FsconfigSetString(fs, key, value)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("making a tmpfs with %s=%s: %w", key, value, err)
 		}
 	}
