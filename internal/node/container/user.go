@@ -38,16 +38,29 @@ func userOf(r *step.Request, job step.Environment) user {
 // nobody is who owns the files of all other users (proc_sys_kernel(5), overflowuid).
 const nobody = 65534
 
-// write lets programs of the container find the user by number and name.
-func (u user) write(root *rootfs.Root) error {
-	passwd := []string{"root:x:0:0:root:/root:/bin/sh", fmt.Sprintf("nobody:x:%d:%d:nobody:/:/usr/sbin/nologin", nobody, nobody)}
-	group := []string{"root:x:0:", fmt.Sprintf("nogroup:x:%d:", nobody)}
+// entries returns the lines of passwd(5) and group(5) for who is seen in the container. Name and home come from the job's environment, and
+// become part of no line where they would be more than a field.
+func (u user) entries() (passwd, group []string) {
 	if !u.root && u.uid != 0 {
-		passwd = append([]string{fmt.Sprintf("%s:x:%d:%d::%s:/bin/sh", u.name, u.uid, u.gid, u.home)}, passwd...)
+		passwd = append(passwd, fmt.Sprintf("%s:x:%d:%d::%s:/bin/sh", field(u.name, "user"), u.uid, u.gid, field(u.home, "/")))
 	}
 	if !u.root && u.gid != 0 {
-		group = append([]string{fmt.Sprintf("%s:x:%d:", u.name, u.gid)}, group...)
+		group = append(group, fmt.Sprintf("%s:x:%d:", field(u.name, "user"), u.gid))
 	}
+	passwd = append(passwd, "root:x:0:0:root:/root:/bin/sh", fmt.Sprintf("nobody:x:%d:%d:nobody:/:/usr/sbin/nologin", nobody, nobody))
+	return passwd, append(group, "root:x:0:", fmt.Sprintf("nogroup:x:%d:", nobody))
+}
+
+func field(text, instead string) string {
+	if strings.ContainsAny(text, ":\n\x00") {
+		return instead
+	}
+	return text
+}
+
+// write lets programs of the container find the user by number and name.
+func (u user) write(root *rootfs.Root) error {
+	passwd, group := u.entries()
 	return errors.Join(prepend(root, "/etc/passwd", passwd), prepend(root, "/etc/group", group))
 }
 

@@ -45,7 +45,7 @@ func New(l Layers) (*Root, error) {
 		return nil, fmt.Errorf("making a place for the container: %w", err)
 	}
 	for _, name := range []string{"image", "files", "root"} {
-		if err := os.Mkdir(filepath.Join(staging, name), 0o755); err != nil {
+		if err := os.Mkdir(filepath.Join(staging, name), 0o755); err != nil { //nolint:gosec // of the container
 			return nil, fmt.Errorf("making a place for the container: %w", err)
 		}
 	}
@@ -59,7 +59,7 @@ func New(l Layers) (*Root, error) {
 		}
 	}
 	for _, name := range []string{"upper", "work"} {
-		if err := os.Mkdir(filepath.Join(files, name), 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		if err := os.Mkdir(filepath.Join(files, name), 0o755); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // of the container
 			return nil, fmt.Errorf("making a place for the container's own files: %w", err)
 		}
 	}
@@ -68,7 +68,7 @@ func New(l Layers) (*Root, error) {
 	if err := unix.Mount("overlay", dir, "overlay", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
 		return nil, fmt.Errorf("laying the container's own files over the image: %w", err)
 	}
-	top, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	top, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0) //nolint:gosec // a directory of ours
 	if err != nil {
 		return nil, fmt.Errorf("opening the container's root: %w", err)
 	}
@@ -76,7 +76,7 @@ func New(l Layers) (*Root, error) {
 }
 
 func attach(mount *os.File, at int, target string, flags int) error {
-	return unix.MoveMount(int(mount.Fd()), "", at, target, unix.MOVE_MOUNT_F_EMPTY_PATH|flags) //nolint:gosec // a file descriptor is an int
+	return unix.MoveMount(int(mount.Fd()), "", at, target, unix.MOVE_MOUNT_F_EMPTY_PATH|flags)
 }
 
 // Tree returns what is at a path of the node, with all that is mounted below it if it is recursive, as a mount that is nowhere yet.
@@ -89,7 +89,7 @@ func Tree(source string, recursive bool) (*os.File, error) {
 	if err != nil {
 		return nil, &os.PathError{Op: "open_tree", Path: source, Err: err}
 	}
-	return os.NewFile(uintptr(fd), source), nil //nolint:gosec // a file descriptor is no negative number
+	return os.NewFile(uintptr(fd), source), nil
 }
 
 // Tmpfs returns an empty file system in memory, with options such as size=1G, as a mount that is nowhere yet. Flags have no value.
@@ -115,7 +115,7 @@ func Tmpfs(options map[string]string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a tmpfs: %w", err)
 	}
-	return os.NewFile(uintptr(fd), "tmpfs"), nil //nolint:gosec // a file descriptor is no negative number
+	return os.NewFile(uintptr(fd), "tmpfs"), nil
 }
 
 // Attributes are flags of a mount: MOUNT_ATTR_RDONLY and so on, and a propagation: MS_PRIVATE and so on.
@@ -138,7 +138,7 @@ func (a Attributes) Apply(mount *os.File) error {
 		flags |= unix.AT_RECURSIVE
 	}
 	attr := unix.MountAttr{Attr_set: a.Set, Attr_clr: a.Clear, Propagation: a.Propagation}
-	if err := unix.MountSetattr(int(mount.Fd()), "", flags, &attr); err != nil { //nolint:gosec // a file descriptor is an int
+	if err := unix.MountSetattr(int(mount.Fd()), "", flags, &attr); err != nil {
 		return fmt.Errorf("setting the flags of a mount: %w", err)
 	}
 	return nil
@@ -152,7 +152,7 @@ func (r *Root) Mount(mount *os.File, target string, create bool) error {
 		return err
 	}
 	defer func() { _ = place.Close() }()
-	if err := attach(mount, int(place.Fd()), "", unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil { //nolint:gosec // a file descriptor is an int
+	if err := attach(mount, int(place.Fd()), "", unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
 		return fmt.Errorf("mounting at %s: %w", target, err)
 	}
 	return nil
@@ -168,7 +168,7 @@ func (r *Root) place(mount *os.File, target string, create bool) (*os.File, erro
 		return place, err
 	}
 	var status unix.Stat_t
-	if err := unix.Fstat(int(mount.Fd()), &status); err != nil { //nolint:gosec // a file descriptor is an int
+	if err := unix.Fstat(int(mount.Fd()), &status); err != nil {
 		return nil, fmt.Errorf("looking at what is mounted at %s: %w", target, err)
 	}
 	if status.Mode&unix.S_IFMT == unix.S_IFDIR {
@@ -236,7 +236,7 @@ func (r *Root) makeDirectory(name string) (dir *os.File, instead string, err err
 		if part == "" {
 			continue
 		}
-		if err := unix.Mkdirat(int(at.Fd()), part, 0o755); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // a file descriptor is an int
+		if err := unix.Mkdirat(int(at.Fd()), part, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 			return nil, "", fmt.Errorf("making %s: %w", name, err)
 		}
 		done := "/" + path.Join(parts[:i+1]...)
@@ -259,7 +259,7 @@ func (r *Root) makeDirectory(name string) (dir *os.File, instead string, err err
 
 func readLink(dir *os.File, name string) (string, error) {
 	buffer := make([]byte, unix.PathMax)
-	n, err := unix.Readlinkat(int(dir.Fd()), name, buffer) //nolint:gosec // a file descriptor is an int
+	n, err := unix.Readlinkat(int(dir.Fd()), name, buffer)
 	if err != nil {
 		return "", &os.PathError{Op: "readlink", Path: name, Err: err}
 	}
@@ -274,14 +274,14 @@ func (r *Root) open(name string, flags uint64) (*os.File, error) {
 func openIn(dir *os.File, name string, flags, mode uint64) (*os.File, error) {
 	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Mode: mode, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
 	for {
-		fd, err := unix.Openat2(int(dir.Fd()), name, &how) //nolint:gosec // a file descriptor is an int
+		fd, err := unix.Openat2(int(dir.Fd()), name, &how)
 		switch {
 		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR): // a rename elsewhere
 			continue
 		case err != nil:
 			return nil, &os.PathError{Op: "open", Path: name, Err: err}
 		}
-		return os.NewFile(uintptr(fd), name), nil //nolint:gosec // a file descriptor is no negative number
+		return os.NewFile(uintptr(fd), name), nil
 	}
 }
 
@@ -330,7 +330,7 @@ func (r *Root) ReadOnly() error {
 
 // Enter makes it the root of this process, and of all in its mount namespace. The node's files are gone then.
 func (r *Root) Enter() error {
-	if err := unix.Fchdir(int(r.top.Fd())); err != nil { //nolint:gosec // a file descriptor is an int
+	if err := unix.Fchdir(int(r.top.Fd())); err != nil {
 		return fmt.Errorf("entering the container: %w", err)
 	}
 	// Old and new root on one place: the old one is then on top, and "." is it (pivot_root(2)).

@@ -24,8 +24,8 @@ func ParseEnvironment(variables []string) Environment {
 	return out
 }
 
-// ofNode are variables about the node's own file system or language, which mean nothing in a container.
-var ofNode = []string{"LANG", "LANGUAGE", "LC_ALL"}
+// ofNode returns variables about the node's own file system or language, which mean nothing in a container.
+func ofNode() []string { return []string{"LANG", "LANGUAGE", "LC_ALL"} }
 
 // Overlay returns what to change in the job's environment for a container: the image's variables win, but for those that --container-env
 // names. HOME is the home directory in the container.
@@ -38,7 +38,7 @@ func Overlay(job, image Environment, keep []string, home string) (set, unset []s
 			set = append(set, name+"="+changed[name])
 		}
 	}
-	for _, name := range ofNode {
+	for _, name := range ofNode() {
 		if hasName(job, name) && !hasName(image, name) && !slices.Contains(keep, name) {
 			unset = append(unset, name)
 		}
