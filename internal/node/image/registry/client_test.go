@@ -86,7 +86,10 @@ func TestAnImageForOtherNodesNamesBothPlatforms(t *testing.T) {
 		"arm":   "is for linux/arm64, and this node is linux/amd64: choose an image for this node",
 		"empty": "is for no platform, and this node is linux/amd64",
 	} {
-		_, err := c.Resolve(t.Context(), f.reference(t, ":"+tag), nil)
+		image, err := c.Resolve(t.Context(), f.reference(t, ":"+tag), nil)
+		if err == nil {
+			_, err = image.ReadConfig(t.Context())
+		}
 		wantError(t, err, registry.WrongPlatform, want, f.host)
 	}
 }

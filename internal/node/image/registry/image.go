@@ -4,6 +4,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,8 +41,8 @@ type Image struct {
 	config descriptor
 	// source has answered with the manifest.
 	source *source
-	// configText is the configuration, if it has been read.
-	configText []byte
+	// platformKnown is true if an index has named the platform. Else the configuration does.
+	platformKnown bool
 }
 
 // Resolve asks a registry which manifest an image has for the client's platform. It is always the registry, or a mirror, that answers:
@@ -79,7 +80,7 @@ func (c *Client) resolveAt(ctx context.Context, s *source, ref reference.Referen
 			return nil, err
 		}
 		if !d.isIndex() {
-			return c.newImage(ctx, s, d, known)
+			return newImage(s, d, known), nil
 		}
 		chosen, found := choose(d.Manifests, c.platform)
 		if !found {
@@ -92,52 +93,45 @@ func (c *Client) resolveAt(ctx context.Context, s *source, ref reference.Referen
 		s.image, s.host, maxIndexes)
 }
 
-// newImage returns the image of a manifest. If no index has named its platform, its configuration does.
-func (c *Client) newImage(ctx context.Context, s *source, d document, known bool) (*Image, error) {
-	image := &Image{Digest: d.digest, config: d.Config, source: s}
+func newImage(s *source, d document, platformKnown bool) *Image {
+	image := &Image{Digest: d.digest, config: d.Config, source: s, platformKnown: platformKnown}
 	for _, layer := range d.Layers {
 		image.Layers = append(image.Layers, Layer{MediaType: string(layer.MediaType), Digest: layer.Digest, Size: layer.Size})
 	}
-	if known {
-		return image, nil
-	}
-	text, err := s.config(ctx, d.Config)
-	if err != nil {
-		return nil, err
-	}
-	image.configText = text
-	var has Platform
-	if err := json.Unmarshal(text, &has); err != nil {
-		return nil, s.failure(Corrupt, err, "image %s at %s has a configuration that is no JSON: build it again", s.image, s.host)
-	}
-	if has.Architecture == "" {
-		return image, nil
-	}
-	if has.OS == "" {
-		has.OS = c.platform.OS
-	}
-	if _, runs := choose([]descriptor{{Platform: &has}}, c.platform); !runs {
-		return nil, s.failure(WrongPlatform, nil, "image %s at %s is for %s, and this node is %s: choose an image for this node",
-			s.image, s.host, has, c.platform)
-	}
-	return image, nil
+	return image
 }
 
 // Host returns the registry or mirror that has answered.
 func (i *Image) Host() string { return i.source.host }
 
-// ReadConfig returns the image's configuration, as JSON of OCI or Docker.
+// ReadConfig returns the image's configuration, as JSON of OCI or Docker. An image for another platform is an error.
 func (i *Image) ReadConfig(ctx context.Context) ([]byte, error) {
-	if i.configText != nil {
-		return i.configText, nil
-	}
 	var text []byte
 	err := i.each(ctx, func(s *source) error {
 		var err error
-		text, err = s.config(ctx, i.config)
-		return err
+		if text, err = s.config(ctx, i.config); err != nil || i.platformKnown {
+			return err
+		}
+		return i.client.checkPlatform(s, text)
 	})
 	return text, err
+}
+
+// checkPlatform refuses the configuration of an image that is for another platform. Old images name none.
+func (c *Client) checkPlatform(s *source, config []byte) error {
+	var has Platform
+	if err := json.Unmarshal(config, &has); err != nil {
+		return s.failure(Corrupt, err, "image %s at %s has a configuration that is no JSON: build it again", s.image, s.host)
+	}
+	if has.Architecture == "" {
+		return nil
+	}
+	has.OS = cmp.Or(has.OS, c.platform.OS)
+	if _, runs := choose([]descriptor{{Platform: &has}}, c.platform); !runs {
+		return s.failure(WrongPlatform, nil, "image %s at %s is for %s, and this node is %s: choose an image for this node",
+			s.image, s.host, has, c.platform)
+	}
+	return nil
 }
 
 // config reads a configuration.

@@ -171,7 +171,7 @@ func TestARedirectIsNotFollowedToHTTP(t *testing.T) {
 		return false
 	}
 	c := newClient(t, registry.Options{Environment: environment(map[string]string{"SSL_CERT_FILE": f.certificates(t)})})
-	_, err := c.Resolve(t.Context(), f.reference(t, ":1"), nil)
+	_, _, err := pull(t.Context(), c, f.reference(t, ":1"), nil)
 	wantError(t, err, registry.Refused, storage.host+" is not asked for image",
 		"it is asked by HTTP, and the administrator has not listed it as insecure")
 	if len(storage.requests()) != 0 {

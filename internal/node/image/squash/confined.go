@@ -117,7 +117,8 @@ func sendFUSE(uid, gid int) (int, error) {
 	return device, errors.Join(unix.Close(mount), unix.Close(fs), unix.Close(replyFD))
 }
 
-// hideNode leaves of the node's files nothing but programs and libraries, which nobody can write, and of its processes none.
+// hideNode leaves of the node's files nothing but programs and libraries, which nobody can write, and of its processes none, or none of
+// which it could do anything with: they are of another user namespace.
 func hideNode() error {
 	const root = "/tmp"
 	err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
@@ -133,6 +134,10 @@ func hideNode() error {
 	}
 	if err == nil {
 		err = unix.Mount("proc", root+"/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+		if errors.Is(err, unix.EPERM) {
+			// Something covers a part of /proc of this container, which a new one would show.
+			err = unix.Mount("/proc", root+"/proc", "", unix.MS_BIND|unix.MS_REC, "")
+		}
 	}
 	if err == nil {
 		err = unix.MountSetattr(unix.AT_FDCWD, root, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -64,6 +65,16 @@ func TestNoDeviceOfAnImageOpensWhateverAUserDoesWithTheMount(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestAUserReadsAnImageWhereAPartOfProcIsCovered(t *testing.T) {
+	needsRoot(t)
+	again := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestAUserReadsAnImageInAFile$/^zstd$", "-test.v", "-test.timeout=60s")
+	again.Env = append(os.Environ(), covered+"=yes")
+	again.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	if out, err := again.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS") {
+		t.Errorf("%v\n%s", err, out)
+	}
 }
 
 func TestNobodyElseLooksIntoTheMountOfAUser(t *testing.T) {

@@ -107,6 +107,10 @@ func TestAnImageOfTwoLayersIsImportedOnceByManyAtOnce(t *testing.T) {
 			t.Errorf("a layer was fetched %d times", n)
 		}
 	}
+	// A start asks for the manifest, and for nothing else.
+	if n := r.Requests("GET /v2/team/app/blobs/"); n != len(blobs)+1 {
+		t.Errorf("%d blobs were fetched, of %d layers and a configuration", n, len(blobs))
+	}
 	s := &Store{Dir: dir}
 	expectNames(t, s, digest+".json", digest+".sqsh")
 	if a, b := content(t, s.path(digest, ".sqsh"), "etc/a"), content(t, s.path(digest, ".sqsh"), "etc/b"); a != "high" || b != "low" {
