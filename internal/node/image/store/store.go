@@ -35,8 +35,6 @@ const lockInterval = 200 * time.Millisecond
 type Store struct {
 	// Dir is the directory. Users may not read it: the registry says who gets an image.
 	Dir string
-	// Compression has the arguments of sqfstar for the compressor: "zstd", "-Xcompression-level", "3".
-	Compression []string
 	// Limits bounds images.
 	Limits layers.Limits
 	// Turn waits until another import may begin, if it is not nil. An import takes memory, and runs for as long as a registry likes.
