@@ -56,9 +56,6 @@ type Request struct {
 	Environment []string
 }
 
-// ID returns the step as Slurm writes it: "12.0".
-func (r *Request) ID() string { return fmt.Sprintf("%d.%d", r.Job, r.Step) }
-
 // ErrCut is the error of a request whose last record has no end.
 var ErrCut = errors.New("the request is cut off")
 

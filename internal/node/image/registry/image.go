@@ -101,9 +101,6 @@ func newImage(s *source, d document, platformKnown bool) *Image {
 	return image
 }
 
-// Host returns the registry or mirror that has answered.
-func (i *Image) Host() string { return i.source.host }
-
 // ReadConfig returns the image's configuration, as JSON of OCI or Docker. An image for another platform is an error.
 func (i *Image) ReadConfig(ctx context.Context) ([]byte, error) {
 	var text []byte

@@ -253,7 +253,7 @@ func TestAUserCannotFillANode(t *testing.T) {
 		for _, release := range releases[1:] {
 			release()
 		}
-		expectSoon(t, "all is given back", q.empty)
+		expectSoon(t, "all is given back", func() bool { return s.asking.empty() && s.serving.empty() })
 	}
 }
 
