@@ -66,6 +66,15 @@ func run(ctx context.Context, args []string) error {
 // hold makes the container of a step, and keeps it until slurmstepd closes the other end of life.
 func hold(ctx context.Context) error {
 	in, out, tell := os.NewFile(request, "request"), os.NewFile(result, "result"), os.NewFile(messages, "messages")
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		// A step may be cancelled while its image is still imported.
+		_, _ = io.Copy(io.Discard, os.NewFile(life, "life"))
+		cancel()
+		close(ended)
+	}()
 	said, failed := start(ctx, in, tell)
 	if failed != nil {
 		said = step.Refusal(failed)
@@ -74,7 +83,7 @@ func hold(ctx context.Context) error {
 	if err = errors.Join(err, out.Close(), tell.Close()); err != nil || failed != nil {
 		return errors.Join(failed, err)
 	}
-	_, _ = io.Copy(io.Discard, os.NewFile(life, "life"))
+	<-ended
 	return nil
 }
 
