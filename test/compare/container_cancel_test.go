@@ -53,17 +53,19 @@ func testSignal(t *testing.T, s *site) {
 
 func testCancelledImport(t *testing.T, s *site) {
 	defer close(s.registry.release)
-	printed := s.background("srun --container-image=$R#lab/slow:1 true")
+	printed := s.background("srun -n2 --container-image=$R#lab/slow:1 true")
 	select {
 	case <-s.registry.asked:
 	case <-time.After(settles):
 		t.Fatal("nobody asks for the image")
 	}
 	s.Run("scancel", "--user=alice")
-	if out := ended(t, printed); !strings.Contains(out, "CANCELLED") {
+	if out := ended(t, printed); !strings.Contains(out, "srun: error: a: tasks 0-1: Terminated") {
 		t.Errorf("srun prints %q", out)
 	}
-	s.Wait("the program of the step to end", func() bool { return s.Run("sh", "-c", "pgrep -c -f '^container step' || true") == "0" })
+	for _, program := range []string{"slurmstepd", "container step"} {
+		s.Wait("the step's "+program+" to end", func() bool { return s.Run("sh", "-c", "pgrep -c -f '^"+program+"' || true") == "0" })
+	}
 }
 
 // testPlugstack starts a step that can have no container with both words of plugstack.conf: Slurm would go on without a plugin that is optional.

@@ -49,15 +49,15 @@ func TestStepsOfSlurmRunInContainers(t *testing.T) {
 				t.Run(topic, func(t *testing.T) { s.with(t).try(t, trials) })
 			}
 			for name, test := range map[string]func(*testing.T, *site){
-				"a batch script runs in the container of its job":                   testBatchScript,
-				"sruns of a batch script have its container, unless they say other": testInheritance,
-				"elements of an array have a container each":                        testArray,
-				"a step that is cancelled leaves nothing":                           testCancel,
-				"a signal comes to all tasks":                                       testSignal,
-				"two nodes":                                                         testTwoNodes,
-				"a script before each task":                                         testTaskProlog,
-				"a step that is cancelled while its image is imported ends":         testCancelledImport,
-				"a program without its container does not run at all":               testPlugstack,
+				"a batch script runs in the container of its job":                     testBatchScript,
+				"sruns of a batch script have its container, unless they say other":   testInheritance,
+				"elements of an array have a container each":                          testArray,
+				"a step that is cancelled leaves nothing":                             testCancel,
+				"a signal comes to all tasks":                                         testSignal,
+				"steps of two nodes":                                                  testTwoNodes,
+				"a script before each task":                                           testTaskProlog,
+				"a step that is cancelled while its image is imported leaves nothing": testCancelledImport,
+				"a program without its container does not run at all":                 testPlugstack,
 			} {
 				t.Run(name, func(t *testing.T) { test(t, s.with(t)) })
 			}
@@ -78,7 +78,7 @@ func openSite(t *testing.T, root realslurm.Root, images *testImages) *site {
 	t.Helper()
 	s := &site{release: root.Release, Box: realslurm.Open(t, root, "PlugStackConfig=/mnt/plugstack.conf\nPrologFlags=Contain\nDefMemPerCPU=1")}
 	if _, err := s.Try("test", "-e", "/usr/lib/x86_64-linux-gnu/slurm-wlm/spank_pyxis.so"); err != nil {
-		t.Skip("the images have no spank_pyxis.so; images/build makes those that do")
+		t.Fatal("the images have no spank_pyxis.so: images/build makes those that do")
 	}
 	s.plugstack(t, "required")
 	s.Run("sh", "-c", `umask 022
