@@ -44,7 +44,8 @@ APT_CLUSTER := containerd runc containernetworking-plugins iproute2 iptables nft
 APT_IMAGES  := buildah debootstrap debian-archive-keyring
 APT_DEMO    := openssh-client
 APT_OBSERVE := prometheus
-APT_E2E     := docker-registry
+# What tests of containers need: a registry, what makes and mounts images, and a program for them.
+APT_CONTAINERS := docker-registry squashfs-tools squashfuse busybox-static
 
 .PHONY: help
 help: ## Say what can be made.
@@ -69,7 +70,7 @@ test-long: deps ## Pass what takes longer, once for each issue: race detector, a
 
 .PHONY: deps
 deps: ## Install the Debian packages that building, the local Kubernetes, the images and the tests need.
-	@hack/install-packages $(APT_BUILD) $(APT_CLUSTER) $(APT_IMAGES) $(APT_DEMO) $(APT_OBSERVE) $(APT_E2E)
+	@hack/install-packages $(APT_BUILD) $(APT_CLUSTER) $(APT_IMAGES) $(APT_DEMO) $(APT_OBSERVE) $(APT_CONTAINERS)
 
 .PHONY: build
 build: $(addprefix bin/,$(BINARIES) $(SLURM_BINARIES)) ## Build the binaries of the images into bin/.
@@ -234,7 +235,7 @@ clean-clone: ## Build the images of a clean clone of this one, and run "go test 
 
 # Most of it waits for real daemons, so that all scenarios run at once.
 .PHONY: compare
-compare: images-of-both-releases ## Compare the fake slurmctld of the tests with real ones of both releases, and what we write and parse of Slurm's files and host lists, with the daemons of the images; a real slurmd runs check-runner.
+compare: images-of-both-releases ## Compare the fake slurmctld of the tests with real ones of both releases, and what we write and parse of Slurm's files and host lists, with the daemons of the images; a real slurmd runs check-runner and steps in containers.
 	@COXSWAIN_SLURM=images COXSWAIN_SLURM_TAG=$(TAG) $(GO_TEST) -parallel 24 -timeout 20m \
 		./test/compare ./internal/compose ./internal/slurm/conf ./internal/slurm/hostlist ./internal/slurm/topology ./cmd/check-runner -run 'Slurm|Original'
 

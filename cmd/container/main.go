@@ -126,6 +126,15 @@ func hold(ctx context.Context, args []string, output io.Writer) error {
 		return err
 	}
 	in, out, tell := os.NewFile(request, "request"), os.NewFile(result, "result"), os.NewFile(messages, "messages")
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		// A step may be cancelled while its image is still imported.
+		_, _ = io.Copy(io.Discard, os.NewFile(life, "life"))
+		cancel()
+		close(ended)
+	}()
 	said, failed := start(ctx, in, tell)
 	if failed != nil {
 		said = step.Refusal(failed)
@@ -134,7 +143,7 @@ func hold(ctx context.Context, args []string, output io.Writer) error {
 	if err = errors.Join(err, out.Close(), tell.Close()); err != nil || failed != nil {
 		return errors.Join(failed, err)
 	}
-	_, _ = io.Copy(io.Discard, os.NewFile(life, "life"))
+	<-ended
 	return nil
 }
 

@@ -101,6 +101,13 @@ func Open(t testing.TB, root Root, extra string) *Box {
 	return b
 }
 
+// With returns the box for a part of its test, which ends if something in the box does not go as it should. The box does not end with it.
+func (b *Box) With(t testing.TB) *Box {
+	part := *b
+	part.t = t
+	return &part
+}
+
 // files writes what the daemons read.
 func (b *Box) files(extra string) {
 	b.t.Helper()

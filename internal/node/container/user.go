@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	accounts "os/user"
+	"strconv"
 	"strings"
 
 	"github.com/coxswain-hpc/coxswain/internal/node/container/rootfs"
@@ -26,8 +28,15 @@ type user struct {
 }
 
 func userOf(r *step.Request, job step.Environment) user {
-	u := user{name: cmp.Or(job["SLURM_JOB_USER"], job["USER"], "user"), uid: r.UID, gid: r.GID, root: r.RemapRoot != nil && *r.RemapRoot}
-	u.hostHome = cmp.Or(job["HOME"], "/")
+	// A job need not have variables, and those of a batch script are fewer than those of a step.
+	account, err := accounts.LookupId(strconv.FormatUint(uint64(r.UID), 10))
+	if err != nil {
+		account = &accounts.User{}
+	}
+	u := user{
+		name: cmp.Or(job["SLURM_JOB_USER"], job["USER"], account.Username, "user"), uid: r.UID, gid: r.GID, root: r.RemapRoot != nil && *r.RemapRoot,
+		hostHome: cmp.Or(job["HOME"], account.HomeDir, "/"),
+	}
 	u.home = u.hostHome
 	if u.root {
 		u.home = "/root"
