@@ -19,7 +19,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
+	gcrv1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
@@ -30,7 +30,7 @@ import (
 const busybox = "/bin/busybox"
 
 // commands are the programs of the images.
-const commands = "sh true id ls cat chown df echo env grep head hostname ln mkdir mount ping printenv pwd readlink rm sleep sort stat touch tr tty wc"
+const commands = "sh true id ls cat chown df echo grep hostname ln mount ping pwd readlink rm sleep sort stat tail touch tr tty"
 
 // testImages are images that several registries hand out.
 type testImages struct {
@@ -47,18 +47,18 @@ type testRegistry struct {
 	once           sync.Once
 }
 
-// newImages makes the images: lab/tools has programs, some files and a configuration; lab/bare has no configuration. The others are as lab/tools
-// with another digest.
+// newImages makes the images: lab/tools has programs, some files and a configuration; lab/bare has no configuration. The others have digests
+// of their own.
 func newImages(t *testing.T) *testImages {
 	t.Helper()
 	images := &testImages{handler: registry.New(registry.Logger(log.New(io.Discard, "", 0)))}
 	server := httptest.NewServer(images.handler)
 	defer server.Close()
-	config := v1.Config{
+	config := gcrv1.Config{
 		Env: []string{"PATH=/bin:/opt/bin", "COLOR=image", "HOME=/of-image"}, WorkingDir: "/srv", Entrypoint: []string{"/bin/touch", "/entered"},
 		Cmd: []string{"/bin/false"},
 	}
-	for repository, config := range map[string]v1.Config{
+	for repository, config := range map[string]gcrv1.Config{
 		"lab/tools": config, "lab/bare": {}, "lab/first": {User: "1"}, "lab/slow": {User: "2"}, "private/tools": {User: "3"},
 	} {
 		image := imageOf(t, files(t, repository), config)
@@ -98,11 +98,11 @@ func files(t *testing.T, title string) []byte {
 			t.Fatal(err)
 		}
 	}
-	for _, dir := range strings.Fields("bin etc opt opt/bin root run srv srv/inside usr var") {
+	for dir := range strings.FieldsSeq("bin etc opt opt/bin root run srv srv/inside usr var") {
 		add(tar.Header{Name: dir + "/", Typeflag: tar.TypeDir, Mode: 0o755}, "")
 	}
 	add(tar.Header{Name: "bin/busybox", Typeflag: tar.TypeReg, Mode: 0o4755}, string(program))
-	for _, command := range strings.Fields(commands) {
+	for command := range strings.FieldsSeq(commands) {
 		add(tar.Header{Name: "bin/" + command, Typeflag: tar.TypeSymlink, Linkname: "busybox"}, "")
 	}
 	for link, to := range map[string]string{"lib": "usr/lib", "lib64": "usr/lib64", "elsewhere": "/srv/inside", "outside": "../../mnt/data"} {
@@ -119,7 +119,7 @@ func files(t *testing.T, title string) []byte {
 }
 
 // imageOf makes an image of one layer.
-func imageOf(t *testing.T, layer []byte, config v1.Config) v1.Image {
+func imageOf(t *testing.T, layer []byte, config gcrv1.Config) gcrv1.Image {
 	t.Helper()
 	made, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(layer)), nil })
 	if err != nil {
@@ -145,7 +145,7 @@ func imageOf(t *testing.T, layer []byte, config v1.Config) v1.Image {
 func (i *testImages) serve(t *testing.T, listener net.Listener) *testRegistry {
 	t.Helper()
 	r := &testRegistry{host: listener.Addr().String(), images: i, asked: make(chan struct{}), release: make(chan struct{})}
-	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: r}} //nolint:gosec // for this test alone
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: r}}
 	server.Start()
 	t.Cleanup(server.Close)
 	return r
