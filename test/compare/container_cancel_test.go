@@ -13,7 +13,7 @@ import (
 func (s *site) background(line string) <-chan string {
 	printed := make(chan string, 1)
 	go func() {
-		out, _ := s.shell(alice, line)
+		out, _ := s.shell(line)
 		printed <- out
 	}()
 	return printed
@@ -68,18 +68,20 @@ func testCancelledImport(t *testing.T, s *site) {
 	}
 }
 
-// testPlugstack starts a step that can have no container with both words of plugstack.conf: Slurm would go on without a plugin that is optional.
+// testPlugstack starts steps that can have no container with both words of plugstack.conf. Slurm goes on without a plugin that is optional.
 func testPlugstack(t *testing.T, s *site) {
 	defer s.plugstack(t, "required")
 	for _, need := range []string{"required", "optional"} {
 		s.plugstack(t, need)
-		for _, options := range []string{"--container-image=$R#lab/nothing:1", "--container-image=$T --container-workdir=/nowhere", "--container-image=$T --container-mounts=/nowhere"} {
-			out, code := s.shell(alice, "srun "+options+" touch /mnt/out/outside; ls /mnt/out/outside")
+		for _, options := range []string{
+			"--container-image=$R#lab/nothing:1", "--container-image=$T --container-workdir=/nowhere", "--container-image=$T --container-mounts=/nowhere",
+		} {
+			out, code := s.shell("srun " + options + " touch /mnt/out/outside; ls /mnt/out/outside")
 			if code != 2 || !strings.Contains(out, "error: pyxis: ") || !strings.Contains(out, "Exited with exit code 1") {
 				t.Errorf("%s with %s: %d, %s", options, need, code, out)
 			}
 		}
-		if out, code := s.shell(alice, "srun --container-image=$T cat /image"); code != 0 || out != "lab/tools" {
+		if out, code := s.shell("srun --container-image=$T cat /image"); code != 0 || out != "lab/tools" {
 			t.Errorf("a step in a container with %s: %d, %s", need, code, out)
 		}
 	}

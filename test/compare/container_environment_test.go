@@ -7,13 +7,15 @@ package compare
 func environmentTrials() []trial {
 	return []trial{
 		{
-			name:   "variables of the image win, and others of the job stay",
-			line:   `export COLOR=job SHAPE=job LANG=de_DE LC_ALL=C; srun --container-image=$T sh -c 'echo $PATH $COLOR $SHAPE $LANG $LC_ALL $SLURM_PROCID'`,
+			name: "variables of the image win, and others of the job stay",
+			line: `export COLOR=job SHAPE=job LANG=de_DE LC_ALL=C
+				srun --container-image=$T sh -c 'echo $PATH $COLOR $SHAPE $LANG $LC_ALL $SLURM_PROCID'`,
 			prints: "/bin:/opt/bin image job 0",
 		},
 		{
-			name:   "variables of --container-env are the job's",
-			line:   `export COLOR=job LANG=de_DE; srun --container-image=$T --container-env=COLOR,LANG,MISSING sh -c 'echo $COLOR $LANG ${MISSING-none}'`,
+			name: "variables of --container-env are the job's",
+			line: `export COLOR=job LANG=de_DE
+				srun --container-image=$T --container-env=COLOR,LANG,MISSING sh -c 'echo $COLOR $LANG ${MISSING-none}'`,
 			prints: "job de_DE none",
 		},
 		{

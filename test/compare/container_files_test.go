@@ -7,8 +7,9 @@ package compare
 func fileTrials() []trial {
 	return []trial{
 		{
-			name:   "files of a container can be written, and are gone after the step",
-			line:   `srun --container-image=$T sh -c 'echo new >/image; rm /srv/secret; touch /bin/new; cat /image'; srun --container-image=$T sh -c 'cat /image /srv/secret; ls /bin/new'`,
+			name: "files of a container can be written, and are gone after the step",
+			line: `srun --container-image=$T sh -c 'echo new >/image; rm /srv/secret; touch /bin/new; cat /image'
+				srun --container-image=$T sh -c 'cat /image /srv/secret; ls /bin/new'`,
 			prints: "new\nlab/tools\nof www\nls: /bin/new: No such file or directory\nsrun: error: a: task 0: Exited with exit code 1", code: 1,
 		},
 		{
@@ -22,8 +23,10 @@ func fileTrials() []trial {
 			says: []string{"touch: /x: Read-only file system"}, code: 1,
 		},
 		{
-			name:   "variables stand for --container-readonly and --container-writable, the option wins, and then the second variable",
-			line:   `try() { srun --container-image=$T "$@" sh -c 'touch /x 2>/dev/null && echo writable || echo readonly'; }; export PYXIS_CONTAINER_READONLY=1; try; try --container-writable; export PYXIS_CONTAINER_WRITABLE=y; try; unset PYXIS_CONTAINER_READONLY; export PYXIS_CONTAINER_WRITABLE=false; try; export PYXIS_CONTAINER_WRITABLE=maybe; try`,
+			name: "variables stand for --container-readonly and --container-writable, the option wins, and then the second variable",
+			line: `try() { srun --container-image=$T "$@" sh -c 'touch /x 2>/dev/null && echo writable || echo readonly'; }
+				export PYXIS_CONTAINER_READONLY=1; try; try --container-writable; export PYXIS_CONTAINER_WRITABLE=y; try
+				unset PYXIS_CONTAINER_READONLY; export PYXIS_CONTAINER_WRITABLE=false; try; export PYXIS_CONTAINER_WRITABLE=maybe; try`,
 			prints: "readonly\nwritable\nwritable\nreadonly\nwritable",
 		},
 		{
@@ -32,8 +35,9 @@ func fileTrials() []trial {
 			prints: "/srv\n/",
 		},
 		{
-			name:   "a task starts in the directory of --container-workdir or of its variable, from the root",
-			line:   `srun --container-image=$T --container-workdir=/bin pwd; srun --container-image=$T --container-workdir=srv/inside pwd; PYXIS_CONTAINER_WORKDIR=/etc srun --container-image=$T pwd`,
+			name: "a task starts in the directory of --container-workdir or of its variable, from the root",
+			line: `srun --container-image=$T --container-workdir=/bin pwd; srun --container-image=$T --container-workdir=srv/inside pwd
+				PYXIS_CONTAINER_WORKDIR=/etc srun --container-image=$T pwd`,
 			prints: "/bin\n/srv/inside\n/etc",
 		},
 		{
@@ -47,13 +51,15 @@ func fileTrials() []trial {
 			says: []string{"error: pyxis: couldn't chdir to /nowhere: No such file or directory"}, code: 1,
 		},
 		{
-			name:   "the home directory is there with --container-mount-home or its variable",
-			line:   `srun --container-image=$T --container-mount-home sh -c 'cat ~/mine'; PYXIS_CONTAINER_MOUNT_HOME=1 srun --container-image=$T sh -c 'cat ~/mine'`,
+			name: "the home directory is there with --container-mount-home or its variable",
+			line: `srun --container-image=$T --container-mount-home sh -c 'cat ~/mine'
+				PYXIS_CONTAINER_MOUNT_HOME=1 srun --container-image=$T sh -c 'cat ~/mine'`,
 			prints: "of alice\nof alice",
 		},
 		{
 			name: "the home directory is not there otherwise, nor with --no-container-mount-home",
-			line: `export PYXIS_CONTAINER_MOUNT_HOME=1; srun --container-image=$T --no-container-mount-home sh -c 'cat ~/mine'; unset PYXIS_CONTAINER_MOUNT_HOME; srun --container-image=$T sh -c 'cat ~/mine'`,
+			line: `export PYXIS_CONTAINER_MOUNT_HOME=1; srun --container-image=$T --no-container-mount-home sh -c 'cat ~/mine'
+				unset PYXIS_CONTAINER_MOUNT_HOME; srun --container-image=$T sh -c 'cat ~/mine'`,
 			says: []string{"cat: can't open '/mnt/home/mine': No such file or directory"}, hides: []string{"of alice"}, code: 1,
 		},
 		{
@@ -63,8 +69,10 @@ func fileTrials() []trial {
 		},
 		{
 			name: "the container shows processes, devices and names of the node, and no other file of it",
-			line: `srun --container-image=$T sh -c 'cat /etc/hostname /mnt/data/file; ls /mnt; test -e /proc/1/comm && test -c /dev/null && echo found; touch /sys/x /etc/hosts'`,
-			says: []string{"box\n", "cat: can't open '/mnt/data/file'", "found", "touch: /sys/x: Read-only file system", "touch: /etc/hosts: Read-only file system"}, code: 1,
+			line: `srun --container-image=$T sh -c 'cat /etc/hostname /mnt/data/file; ls /mnt
+				test -e /proc/1/comm && test -c /dev/null && echo found; touch /sys/x /etc/hosts'`,
+			says: []string{"box\n", "cat: can't open '/mnt/data/file'", "found", "touch: /sys/x: Read-only file system", "touch: /etc/hosts: Read-only file system"},
+			code: 1,
 		},
 	}
 }

@@ -30,7 +30,7 @@ import (
 const busybox = "/bin/busybox"
 
 // commands are the programs of the images.
-const commands = "sh true id ls cat chown df echo env grep head hostname ln mkdir mount ping printenv pwd readlink rm sleep sort stat touch tr tty wc"
+const commands = "sh true id ls cat chown df echo grep hostname ln mount ping pwd readlink rm sleep sort stat tail touch tr tty"
 
 // testImages are images that several registries hand out.
 type testImages struct {
@@ -47,8 +47,8 @@ type testRegistry struct {
 	once           sync.Once
 }
 
-// newImages makes the images: lab/tools has programs, some files and a configuration; lab/bare has no configuration. The others are as lab/tools
-// with another digest.
+// newImages makes the images: lab/tools has programs, some files and a configuration; lab/bare has no configuration. The others have digests
+// of their own.
 func newImages(t *testing.T) *testImages {
 	t.Helper()
 	images := &testImages{handler: registry.New(registry.Logger(log.New(io.Discard, "", 0)))}
@@ -98,11 +98,11 @@ func files(t *testing.T, title string) []byte {
 			t.Fatal(err)
 		}
 	}
-	for _, dir := range strings.Fields("bin etc opt opt/bin root run srv srv/inside usr var") {
+	for dir := range strings.FieldsSeq("bin etc opt opt/bin root run srv srv/inside usr var") {
 		add(tar.Header{Name: dir + "/", Typeflag: tar.TypeDir, Mode: 0o755}, "")
 	}
 	add(tar.Header{Name: "bin/busybox", Typeflag: tar.TypeReg, Mode: 0o4755}, string(program))
-	for _, command := range strings.Fields(commands) {
+	for command := range strings.FieldsSeq(commands) {
 		add(tar.Header{Name: "bin/" + command, Typeflag: tar.TypeSymlink, Linkname: "busybox"}, "")
 	}
 	for link, to := range map[string]string{"lib": "usr/lib", "lib64": "usr/lib64", "elsewhere": "/srv/inside", "outside": "../../mnt/data"} {
@@ -145,7 +145,7 @@ func imageOf(t *testing.T, layer []byte, config v1.Config) v1.Image {
 func (i *testImages) serve(t *testing.T, listener net.Listener) *testRegistry {
 	t.Helper()
 	r := &testRegistry{host: listener.Addr().String(), images: i, asked: make(chan struct{}), release: make(chan struct{})}
-	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: r}} //nolint:gosec // for this test alone
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: r}}
 	server.Start()
 	t.Cleanup(server.Close)
 	return r

@@ -11,13 +11,15 @@ func mountTrials() []trial {
 			line: `srun --container-image=$T --container-mounts=/mnt/data cat /mnt/data/file`, prints: "of the node",
 		},
 		{
-			name:   "several mounts and several options add up",
-			line:   `srun --container-image=$T --container-mounts=/mnt/data:/a,/mnt/data/file:/deep/er/b --container-mounts=/mnt/home:/c --container-mounts=/mnt/data:/a cat /a/file /deep/er/b /c/mine`,
+			name: "several mounts and several options add up",
+			line: `srun --container-image=$T --container-mounts=/mnt/data:/a,/mnt/data/file:/deep/er/b --container-mounts=/mnt/home:/c \
+				--container-mounts=/mnt/data:/a cat /a/file /deep/er/b /c/mine`,
 			prints: "of the node\nof the node\nof alice",
 		},
 		{
-			name:   "a variable stands for --container-mounts, and the option wins",
-			line:   `export PYXIS_CONTAINER_MOUNTS=/mnt/data:/a,/mnt/home:/c; srun --container-image=$T cat /a/file /c/mine; srun --container-image=$T --container-mounts=/mnt/home:/d sh -c 'cat /d/mine; ls -d /[acd]'`,
+			name: "a variable stands for --container-mounts, and the option wins",
+			line: `export PYXIS_CONTAINER_MOUNTS=/mnt/data:/a,/mnt/home:/c; srun --container-image=$T cat /a/file /c/mine
+				srun --container-image=$T --container-mounts=/mnt/home:/d sh -c 'cat /d/mine; ls -d /[acd]'`,
 			prints: "of the node\nof alice\nof alice\n/d",
 		},
 		{
@@ -36,8 +38,9 @@ func mountTrials() []trial {
 			says: []string{" ro,nosuid,nodev,noexec,"},
 		},
 		{
-			name:   "a relative source is looked for in the directory of the job",
-			line:   `srun --container-image=$T --container-mounts=./sub:/a cat /a/file; srun --chdir=/mnt/data --container-image=$T --container-mounts=../home/sub:./b cat /b/file`,
+			name: "a relative source is looked for in the directory of the job",
+			line: `srun --container-image=$T --container-mounts=./sub:/a cat /a/file
+				srun --chdir=/mnt/data --container-image=$T --container-mounts=../home/sub:./b cat /b/file`,
 			prints: "of a sub-directory\nof a sub-directory",
 		},
 		{
@@ -56,18 +59,21 @@ func mountTrials() []trial {
 			prints: "of a sub-directory\nof the node",
 		},
 		{
-			name:   "a link of the image leads nowhere but into the container",
-			line:   `srun --container-image=$T --container-mounts=/mnt/data:/elsewhere,/mnt/home:/outside sh -c 'cat /srv/inside/file /mnt/data/mine'; ls /mnt/data`,
+			name: "a link of the image leads nowhere but into the container",
+			line: `srun --container-image=$T --container-mounts=/mnt/data:/elsewhere,/mnt/home:/outside sh -c 'cat /srv/inside/file /mnt/data/mine'
+				ls /mnt/data`,
 			prints: "of the node\nof alice\nfile",
 		},
 		{
 			name: "variables of the job are replaced, and nothing else",
-			line: `export D=/mnt/data; srun --container-image=$T --container-mounts='$D/file:/a,${D}:/b' cat /a /b/file; srun --container-image=$T --container-mounts='$(touch /mnt/out/run):/a' true; test ! -e /mnt/out/run`,
+			line: `export D=/mnt/data; srun --container-image=$T --container-mounts='$D/file:/a,${D}:/b' cat /a /b/file
+				srun --container-image=$T --container-mounts='$(touch /mnt/out/run):/a' true; test ! -e /mnt/out/run`,
 			says: []string{"of the node\nof the node\n", "error: pyxis: could not add mount entry: $(touch /mnt/out/run):/a"},
 		},
 		{
 			name: "a source that is not there stops the step, but with nofail",
-			line: `srun --container-image=$T --container-mounts=/nowhere:/a:nofail echo started; srun --container-image=$T --container-mounts=/mnt/data,/nowhere:/a echo never`,
+			line: `srun --container-image=$T --container-mounts=/nowhere:/a:nofail echo started
+				srun --container-image=$T --container-mounts=/mnt/data,/nowhere:/a echo never`,
 			says: []string{"started\n", "error: pyxis: --container-mounts: source path does not exist: /nowhere"}, hides: []string{"never"}, code: 1,
 		},
 		{
@@ -77,17 +83,20 @@ func mountTrials() []trial {
 		},
 		{
 			name: "what is no mount is told as pyxis does",
-			line: `for m in : x: a,,b nfs:/a /a:b /mnt/data:/../a /mnt/data:/a:blue; do srun --container-image=$T --container-mounts=$m echo never; done 2>&1 | grep -v 'srun: error'`,
+			line: `for m in : x: a,,b nfs:/a /a:b /mnt/data:/../a /mnt/data:/a:blue
+				do srun --container-image=$T --container-mounts=$m echo never; done 2>&1 | grep -v 'srun: error'`,
 			says: []string{
-				"pyxis: --container-mounts: invalid format: :\n", "pyxis: --container-mounts: invalid format: x:\n", "pyxis: could not add mount entry: nfs:/a",
+				"pyxis: --container-mounts: invalid format: :\n", "pyxis: --container-mounts: invalid format: x:\n",
+				"pyxis: could not add mount entry: nfs:/a",
 				`mount source must be a relative path, an absolute path, "tmpfs" or "umount"`, "pyxis: could not add mount entry: /a:b",
 				"pyxis: could not add mount entry: /mnt/data:/../a", "pyxis: could not add mount entry: /mnt/data:/a",
 			},
 			hides: []string{"never"},
 		},
 		{
-			name: "an image without the directory gets it also if the container is read-only",
-			line: `srun --container-image=$T --container-readonly --container-mounts=/mnt/data:/made/here cat /made/here/file`, prints: "of the node",
+			name:   "an image without the directory gets it also if the container is read-only",
+			line:   `srun --container-image=$T --container-readonly --container-mounts=/mnt/data:/made/here cat /made/here/file`,
+			prints: "of the node",
 		},
 	}
 }

@@ -27,8 +27,9 @@ func testTwoNodes(t *testing.T, s *site) {
 			says: []string{"srun: error: pyxis: --container-image specified multiple times"}, hides: []string{"lab/tools"}, code: 255,
 		},
 		{
-			name:   "one image of a heterogeneous step is that of all components",
-			line:   `salloc -Q -N2 srun -N1 --container-image=$T cat /image : -N1 cat /image; salloc -Q -N2 srun -N1 cat /image : -N1 --container-image=$T cat /image`,
+			name: "one image of a heterogeneous step is that of all components",
+			line: `salloc -Q -N2 srun -N1 --container-image=$T cat /image : -N1 cat /image
+				salloc -Q -N2 srun -N1 cat /image : -N1 --container-image=$T cat /image`,
 			prints: "lab/tools\nlab/tools\nlab/tools\nlab/tools",
 		},
 	})

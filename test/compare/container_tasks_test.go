@@ -7,8 +7,9 @@ package compare
 func taskTrials() []trial {
 	return []trial{
 		{
-			name:   "64 tasks are in one container",
-			line:   `srun -n64 --overcommit --container-image=$T sh -c 'touch /$SLURM_LOCALID; readlink /proc/self/ns/mnt' | sort | uniq -c | grep -c ' 64 mnt:'`,
+			name: "64 tasks are in one container",
+			line: `srun -n64 --overcommit --container-image=$T sh -c 'touch /$SLURM_LOCALID
+				readlink /proc/self/ns/mnt' | sort | uniq -c | grep -c ' 64 mnt:'`,
 			prints: "1",
 		},
 		{
@@ -35,8 +36,9 @@ func taskTrials() []trial {
 			prints: "typed",
 		},
 		{
-			name:   "processes of a container know one another",
-			line:   `srun -n2 --container-image=$T --container-mounts=/dev/shm sh -c 'touch /dev/shm/of-$SLURM_JOB_ID.$SLURM_PROCID; while ! test -e /dev/shm/of-$SLURM_JOB_ID.$((1 - SLURM_PROCID)); do sleep 0.01; done; echo met'; rm /dev/shm/of-*`,
+			name: "processes of a container know one another",
+			line: `srun -n2 --container-image=$T --container-mounts=/dev/shm sh -c 'touch /dev/shm/of-$SLURM_JOB_ID.$SLURM_PROCID
+				while ! test -e /dev/shm/of-$SLURM_JOB_ID.$((1 - SLURM_PROCID)); do sleep 0.01; done; echo met'; rm /dev/shm/of-*`,
 			prints: "met\nmet",
 		},
 	}
@@ -46,13 +48,16 @@ func taskTrials() []trial {
 func srunTrials() []trial {
 	return []trial{
 		{
-			name:   "steps at the same time have a container each",
-			line:   `salloc -Q -n1 sh -c 'for i in 1 2 3; do srun --overlap --container-image=$T --container-mounts=/mnt/out sh -c "touch /own-$i; until test -e /mnt/out/step-1 && test -e /mnt/out/step-2 && test -e /mnt/out/step-3; do touch /mnt/out/step-$i; sleep 0.05; done; ls / | grep own-" & done; wait' | sort`,
+			name: "steps at the same time have a container each",
+			line: `salloc -Q -n1 sh -c 'for i in 1 2 3; do srun --overlap --container-image=$T --container-mounts=/mnt/out sh -c "touch /own-$i
+				until test -e /mnt/out/step-1 && test -e /mnt/out/step-2 && test -e /mnt/out/step-3; do touch /mnt/out/step-$i; sleep 0.05; done
+				ls / | grep own-" & done; wait' | sort`,
 			prints: "own-1\nown-2\nown-3",
 		},
 		{
-			name:   "the steps of an allocation have the options of salloc, and their own win",
-			line:   `salloc -Q --container-image=$T --container-mounts=/mnt/data:/a --container-mounts=/mnt/home:/c sh -c 'cat /mnt/data/file; srun cat /image /a/file /c/mine; srun --container-image=$B --container-mounts=/mnt/home:/d sh -c "cat /image /d/mine; ls -d /[acd]"'`,
+			name: "the steps of an allocation have the options of salloc, and their own win",
+			line: `salloc -Q --container-image=$T --container-mounts=/mnt/data:/a --container-mounts=/mnt/home:/c sh -c 'cat /mnt/data/file
+				srun cat /image /a/file /c/mine; srun --container-image=$B --container-mounts=/mnt/home:/d sh -c "cat /image /d/mine; ls -d /[acd]"'`,
 			prints: "of the node\nlab/tools\nof the node\nof alice\nlab/bare\nof alice\n/d",
 		},
 		{
