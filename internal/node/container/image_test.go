@@ -232,7 +232,7 @@ func TestAnImageInAFileIsRefusedWithASentenceThatNamesTheFile(t *testing.T) {
 		"text":              "--container-image: " + dir + "/text is no squashfs file",
 		"text/x":            "--container-image: " + dir + "/text/x: not a directory",
 		"cut.sqsh":          "--container-image: " + dir + "/cut.sqsh is cut off: it has 200 of ",
-		"noise.sqsh":        "failed to create container filesystem for image: " + dir + "/noise.sqsh: squashfuse has ended: ",
+		"noise.sqsh":        "failed to create container filesystem for image: " + dir + "/noise.sqsh: ",
 		"pipe":              "--container-image: " + dir + "/pipe is neither a squashfs file nor a directory",
 		"link":              "--container-image: " + dir + "/link: permission denied",
 		"loop":              "--container-image: " + dir + "/loop: too many levels of symbolic links",

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -85,17 +86,25 @@ func Open(ctx context.Context, socket string, image *os.File) (*Mounted, error) 
 		return nil, errors.Join(context.Cause(ctx), mount.Close())
 	}
 	if err != nil {
-		return nil, errors.Join(reason(conn, err), mount.Close())
+		_ = mount.Close() // else squashfuse would not end
+		return nil, reason(conn, err)
 	}
 	a.Image.Mount = mount
 	return a.Image, nil
 }
 
-// reason returns why squashfuse has ended, which the service knows.
+// reasonTimeout bounds the wait for the end of a squashfuse.
+const reasonTimeout = 5 * time.Second
+
+// reason returns why a user cannot look into a mount. If squashfuse has ended, the service knows why.
 func reason(conn *net.UnixConn, looking error) error {
 	var a answer
-	if _, err := receive(conn, &a); err != nil || a.Error == "" {
-		return fmt.Errorf("looking into the image: %w", looking)
+	err := conn.SetReadDeadline(time.Now().Add(reasonTimeout))
+	if err == nil && (errors.Is(looking, unix.ENOTCONN) || errors.Is(looking, unix.ECONNABORTED)) {
+		_, err = receive(conn, &a)
+	}
+	if err != nil || a.Error == "" {
+		return fmt.Errorf("the image is damaged: looking into it: %w", looking)
 	}
 	return errors.New(a.Error)
 }

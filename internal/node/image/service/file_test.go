@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -197,6 +198,57 @@ func TestAUserReadsWhyAnImageIsNone(t *testing.T) {
 		if got := asked(t, socket, path); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
+	}
+}
+
+func TestAUserWhoCannotLookIntoAnImageDoesNotWaitForItsEnd(t *testing.T) {
+	dir := reachable(t)
+	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: filepath.Join(dir, "socket"), Net: "unixpacket"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	image, err := os.Open(squashfs(t, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = image.Close() }()
+	ended := make(chan error, 1)
+	go func() { ended <- serveAnother(listener) }()
+	ctx, stop := context.WithTimeout(t.Context(), deadline)
+	defer stop()
+	if m, err := Open(ctx, listener.Addr().String(), image); err == nil || !errors.Is(err, unix.EACCES) {
+		t.Errorf("%v, %v", m, err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// serveAnother answers one question with a mount that is another user's, and waits as long as somebody has it.
+func serveAnother(listener *net.UnixListener) error {
+	conn, err := listener.AcceptUnix()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	file, err := receive(conn, &question{})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	served, err := squash.OpenFile(file, squash.Owner{UID: user, GID: user}, nil)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(send(conn, answer{Image: &Mounted{}}, served.Mount), served.Mount.Close()); err != nil {
+		return err
+	}
+	select {
+	case <-served.Ended:
+		return nil
+	case <-time.After(deadline):
+		return errors.New("squashfuse has not ended")
 	}
 }
 

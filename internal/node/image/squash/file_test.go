@@ -136,7 +136,7 @@ func pidOf(t *testing.T, path string) string {
 	}
 	for _, f := range found {
 		name, err := os.ReadFile(filepath.Join(f, "../../comm"))
-		if to, _ := os.Readlink(f); err == nil && to == path && string(name) == "squashfuse\n" {
+		if to, _ := os.Readlink(f); err == nil && to == path && strings.HasPrefix(string(name), "squashfuse") {
 			return filepath.Join(f, "../..")
 		}
 	}
@@ -202,7 +202,7 @@ func asUserLooks(t testing.TB, s *Served) error {
 	}
 }
 
-func TestWhatIsNoImageEndsSquashfuseWithItsWords(t *testing.T) {
+func TestNobodyLooksIntoWhatIsNoImage(t *testing.T) {
 	needsRoot(t)
 	dir := t.TempDir()
 	whole, err := os.ReadFile(squashfs(t, map[string]string{"a": strings.Repeat("abc", 1000), "b/c": "1"}))
@@ -225,12 +225,14 @@ func TestWhatIsNoImageEndsSquashfuseWithItsWords(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := served(t, path)
-		if err := asUserLooks(t, s); !errors.Is(err, unix.ENOTCONN) && !errors.Is(err, unix.EIO) && !errors.Is(err, unix.ECONNABORTED) {
-			t.Errorf("%s: looking into it: %v", name, err)
+		err := asUserLooks(t, s)
+		if err == nil {
+			t.Errorf("%s: the user can look into it", name)
 		}
 		_ = s.Mount.Close()
 		expectEnd(t, s)
-		if s.Err() == nil || !strings.Contains(s.Err().Error(), "squash") {
+		// Some find at the first look that there is no root directory, and go on.
+		if errors.Is(err, unix.ENOTCONN) && (s.Err() == nil || !strings.Contains(s.Err().Error(), "squash")) {
 			t.Errorf("%s: %v", name, s.Err())
 		}
 		t.Logf("%s: %v", name, s.Err())
