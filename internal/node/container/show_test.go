@@ -236,6 +236,7 @@ func TestAnImageWithoutEtcGetsUsers(t *testing.T) {
 }
 
 func TestWhoTheUserIs(t *testing.T) {
+	const unknown = 3_999_999_999
 	for name, test := range map[string]struct {
 		request step.Request
 		job     step.Environment
@@ -245,7 +246,8 @@ func TestWhoTheUserIs(t *testing.T) {
 			user{name: "alice", uid: 1, gid: 2, hostHome: "/home/a", home: "/home/a"}},
 		"a user of an environment without Slurm's": {step.Request{UID: 1}, step.Environment{"USER": "x", "HOME": "/h"},
 			user{name: "x", uid: 1, hostHome: "/h", home: "/h"}},
-		"a user without an environment": {step.Request{UID: 1}, nil, user{name: "user", uid: 1, hostHome: "/", home: "/"}},
+		"a user without an environment":             {step.Request{UID: 0}, nil, user{name: "root", hostHome: "/root", home: "/root"}},
+		"a user without an environment and unknown": {step.Request{UID: unknown}, nil, user{name: "user", uid: unknown, hostHome: "/", home: "/"}},
 		"a user as root": {step.Request{UID: 1, RemapRoot: new(true)}, step.Environment{"USER": "x", "HOME": "/h"},
 			user{name: "x", uid: 1, hostHome: "/h", home: "/root", root: true}},
 		"a user who is not to be root": {step.Request{UID: 1, RemapRoot: new(false)}, step.Environment{"USER": "x", "HOME": "/h"},
