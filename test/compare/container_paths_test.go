@@ -14,7 +14,7 @@ func testPaths(t *testing.T, s *site) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(s.Path("busybox"), program, 0o755); err != nil { //nolint:gosec // a program for all users
+	if err := os.WriteFile(s.Path("busybox"), program, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	s.Run("sh", "-c", `set -e

@@ -245,7 +245,7 @@ func TestWhoTheUserIs(t *testing.T) {
 			user{name: "alice", uid: 1, gid: 2, hostHome: "/home/a", home: "/home/a"}},
 		"a user of an environment without Slurm's": {step.Request{UID: 1}, step.Environment{"USER": "x", "HOME": "/h"},
 			user{name: "x", uid: 1, hostHome: "/h", home: "/h"}},
-		"a user without an environment": {step.Request{UID: 1}, nil, user{name: "user", uid: 1, hostHome: "/", home: "/"}},
+		"a user without an environment and an account": {step.Request{UID: 1 << 31}, nil, user{name: "user", uid: 1 << 31, hostHome: "/", home: "/"}},
 		"a user as root": {step.Request{UID: 1, RemapRoot: new(true)}, step.Environment{"USER": "x", "HOME": "/h"},
 			user{name: "x", uid: 1, hostHome: "/h", home: "/root", root: true}},
 		"a user who is not to be root": {step.Request{UID: 1, RemapRoot: new(false)}, step.Environment{"USER": "x", "HOME": "/h"},
