@@ -59,6 +59,7 @@ func TestStepsOfSlurmRunInContainers(t *testing.T) {
 				"a script before each task":                                           testTaskProlog,
 				"a step that is cancelled while its image is imported leaves nothing": testCancelledImport,
 				"a program without its container does not run at all":                 testPlugstack,
+				"images in files and directories":                                     testPaths,
 			} {
 				t.Run(name, func(t *testing.T) { test(t, s.with(t)) })
 			}
