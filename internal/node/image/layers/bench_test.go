@@ -92,7 +92,7 @@ func BenchmarkMerge(b *testing.B) {
 	})
 	b.Run("merge", func(b *testing.B) {
 		for b.Loop() {
-			s, err := Merge(b.Context(), io.Discard, layers, Limits{})
+			s, err := merge(b.Context(), io.Discard, layers, Limits{})
 			if err != nil {
 				b.Fatal(err)
 			}

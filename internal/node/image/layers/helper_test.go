@@ -93,7 +93,7 @@ func merged(t interface {
 }, layers []Layer, limits Limits) (map[string]string, error) {
 	t.Helper()
 	var b bytes.Buffer
-	summary, err := Merge(context.Background(), &b, layers, limits)
+	summary, err := merge(context.Background(), &b, layers, limits)
 	if err != nil {
 		return nil, err
 	}
@@ -179,4 +179,13 @@ func describe(in io.Reader) (map[string]string, []string, error) {
 		}
 	}
 	return out, problems, nil
+}
+
+// merge reads the layers, the lowest first, and writes what they add up to as one tar archive.
+func merge(ctx context.Context, w io.Writer, layers []Layer, limits Limits) (Summary, error) {
+	image, err := Read(ctx, layers, limits)
+	if err != nil {
+		return Summary{}, err
+	}
+	return image.Summary(), image.WriteTar(ctx, w)
 }

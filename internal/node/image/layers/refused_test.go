@@ -101,7 +101,7 @@ func TestAnImageIsRefusedWithTheNameOfTheEntry(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Merge(t.Context(), io.Discard, nil, Limits{}); !errors.Is(err, errNoLayers) {
+	if _, err := merge(t.Context(), io.Discard, nil, Limits{}); !errors.Is(err, errNoLayers) {
 		t.Error(err)
 	}
 }

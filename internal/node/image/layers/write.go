@@ -131,15 +131,6 @@ func (w *writer) file(in io.Reader, header *tar.Header, i *inode) error {
 	return nil
 }
 
-// Merge reads the layers, the lowest first, and writes what they add up to as one tar archive.
-func Merge(ctx context.Context, w io.Writer, layers []Layer, limits Limits) (Summary, error) {
-	image, err := Read(ctx, layers, limits)
-	if err != nil {
-		return Summary{}, err
-	}
-	return image.Summary(), image.WriteTar(ctx, w)
-}
-
 // sqfstarMemory is how much sqfstar may have on its way through its queues. Its tables of files come on top.
 const sqfstarMemory = "512M"
 

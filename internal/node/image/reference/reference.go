@@ -31,8 +31,6 @@ const (
 	latest = "latest"
 	// separator ends a scheme.
 	separator = "://"
-	// suffix ends the name of a file that "enroot import" writes.
-	suffix = ".sqsh"
 )
 
 // Reference is an image that a user named. It is comparable.
@@ -97,23 +95,6 @@ func (r Reference) version() string {
 		text += "@" + r.Digest
 	}
 	return text
-}
-
-// FileName returns the name of the file that "enroot import" writes if it gets none: "nvidia+pytorch+25.01-py3.sqsh". It is empty for a
-// path.
-func (r Reference) FileName() string {
-	if r.IsPath() {
-		return ""
-	}
-	name := r.Repository
-	if r.Registry == DockerHub {
-		name = strings.TrimPrefix(name, official)
-	}
-	version := r.Tag
-	if version == "" {
-		version = strings.ReplaceAll(r.Digest, ":", "+")
-	}
-	return strings.ReplaceAll(name, "/", "+") + "+" + version + suffix
 }
 
 // FileHint returns what to add to the error of an argument that is no image. Users often write the name of a file without the "./" that

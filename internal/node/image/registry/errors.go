@@ -67,12 +67,6 @@ func (e *Error) Error() string { return e.message }
 // Unwrap is what errors.Is looks at. The causes may hold URLs, and are not for users.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Down reports whether an error means that the registry could not be asked, so that its last answer may still be right.
-func Down(err error) bool {
-	e, is := errors.AsType[*Error](err)
-	return is && (e.Reason == RateLimited || e.Reason == Unavailable || e.Reason == Unreachable)
-}
-
 // failure returns an error of this source.
 func (s *source) failure(reason Reason, cause error, format string, args ...any) *Error {
 	return &Error{Reason: reason, Host: s.host, Image: s.image, message: fmt.Sprintf(format, args...), cause: cause}
