@@ -19,6 +19,7 @@ BENCH_WINDOW ?= 2m
 FAULTS       ?= .
 FAULTS_EVERY ?= 6
 FAULTS_SHARE ?= 3
+FAULTS_PART  ?= 0
 LEAVES_SHARE ?= 3
 
 # One set of flags for programs, tests, tools, linters and Kubernetes, and one version of a module in go.mod, dev/go.mod and
@@ -64,7 +65,7 @@ test: deps ## Pass every test of the gate (hack/gate): generated files, lint, do
 
 .PHONY: test-long
 test-long: deps ## Pass what takes longer, once for each issue: race detector, all leaves, all faults, all mutants, more random worlds, Chromium, the local Kubernetes, all end-to-end tests. It goes on where it was interrupted.
-	@hack/gate -rest "programs race leaves faults-all mutants worlds" "clean-clone status-page edits test-dev e2e-long"
+	@hack/gate -rest "programs race leaves faults-all-0 faults-all-1 mutants worlds" "clean-clone status-page edits test-dev e2e-long faults-all-2 faults-all-3"
 
 ##@ Pieces
 
@@ -194,11 +195,14 @@ observe: bin/localkube bin/helm ## Run every query of the alerts and dashboards 
 
 .PHONY: faults
 faults: ## Try every fault at every sixth write (FAULTS_EVERY) of every third scenario (FAULTS_SHARE), in synthetic time. FAULTS=… for the tests that match.
-	@$(GO_TEST) -timeout 3h -run '$(FAULTS)' ./test/faults -faults.every=$(FAULTS_EVERY) -faults.share=$(FAULTS_SHARE)
+	@$(GO_TEST) -timeout 3h -run '$(FAULTS)' ./test/faults -faults.every=$(FAULTS_EVERY) -faults.share=$(FAULTS_SHARE) -faults.part=$(FAULTS_PART)
 
-.PHONY: faults-all
-faults-all: ## Try every fault at every write of every scenario. Part of "make test-long".
-	@$(MAKE) --no-print-directory faults FAULTS_EVERY=1 FAULTS_SHARE=1
+# Each is a stage of test-long of its own: what has passed is not tried again when the next one is interrupted.
+FAULTS_PARTS := faults-all-0 faults-all-1 faults-all-2 faults-all-3
+.PHONY: faults-all $(FAULTS_PARTS)
+faults-all: $(FAULTS_PARTS) ## Try every fault at every write of every scenario. Part of "make test-long", in four parts.
+$(FAULTS_PARTS): faults-all-%:
+	@$(MAKE) --no-print-directory faults FAULTS_EVERY=1 FAULTS_SHARE=4 FAULTS_PART=$*
 
 .PHONY: mutants
 mutants: ## Put the bugs of others into the operator, one at a time, and see that a suite catches each: what the gate tries, and if that does not, every fault at every write. It tells which did. MUTANTS=… for flags of the test. Part of "make test-long".

@@ -56,6 +56,23 @@ func shared(faults []fault, n, i int) []fault {
 	return out
 }
 
+func TestThePartsTryEveryFaultInEveryScenarioOnce(t *testing.T) {
+	all := faults()
+	for i := range scenarios() {
+		tried := map[string]int{}
+		for part := range 4 {
+			for _, f := range shared(all, 4, i+part) {
+				tried[f.name]++
+			}
+		}
+		for _, f := range all {
+			if tried[f.name] != 1 {
+				t.Errorf("%s is tried %d times in scenario %d", f.name, tried[f.name], i)
+			}
+		}
+	}
+}
+
 func TestEveryFaultIsTriedWhateverTheShare(t *testing.T) {
 	all, scenarios := faults(), len(scenarios())
 	for n := 1; n <= 8; n++ {

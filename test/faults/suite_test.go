@@ -41,6 +41,7 @@ var (
 	verbose = flag.Bool("faults.log", false, "show the operator's log")
 	every   = flag.Int("faults.every", 6, "try each fault at every so many writes; not all faults at the same ones")
 	share   = flag.Int("faults.share", 6, "try each fault in every so many scenarios; not all faults in the same ones")
+	part    = flag.Int("faults.part", 0, "of as many parts as -faults.share says, which together try all faults in all scenarios, try this one; the first is 0")
 )
 
 func TestMain(m *testing.M) {
@@ -338,7 +339,7 @@ func TestFaults(t *testing.T) {
 			if step > 1 {
 				step *= max(1, s.sparse)
 			}
-			for i, f := range slices.Concat(shared(faults(), *share, number), s.besides) {
+			for i, f := range slices.Concat(shared(faults(), *share, number+*part), s.besides) {
 				for _, k := range sampled(f.moments(ref.calls), step, i) {
 					t.Run(fmt.Sprintf("%s at %d", f.name, k), func(t *testing.T) {
 						t.Parallel()
