@@ -157,12 +157,13 @@ func sameVariables(t *testing.T, s *system, example string) {
 	}
 	submission.Directory, submission.Name = cmp.Or(submission.Directory, "/tmp"), cmp.Or(submission.Name, "job")
 	submission.Environment = []string{"PATH=/usr/bin:/bin"}
+	settled(t, s, "a", "b") // both submissions have to find the same, and a job before may be COMPLETING
 	theirs, err := sbatch(s, script)
 	if err != nil {
 		t.Fatalf("sbatch says %s", theirs)
 	}
 	want := variablesOf(t, s, theirs)
-	settled(t, s, "a", "b") // so that both find the same
+	settled(t, s, "a", "b")
 	ours, err := s.client.SubmitJob(t.Context(), issuer(t, "alice"), submission)
 	if err != nil {
 		t.Fatal(err)
