@@ -39,6 +39,8 @@ func (s *scene) fillsInSpiteOfKills(t *testing.T, cluster *unstructured.Unstruct
 		t.Fatal(err)
 	}
 	t.Logf("killed after %.1f s and %d files", time.Since(begun).Seconds(), len(first))
+	// Nothing comes between: the next run may be over in seconds.
+	stopAmid(t, populate, dir, filesIn(dir, len(first)+500))
 	eventually(t, soon, "the condition to tell of the attempt before", func(context.Context) error {
 		c := s.awaitCondition(t, soon, cluster, "JailPopulated", metav1.ConditionFalse)
 		if !strings.Contains(c.Message, "attempt 2") {
@@ -46,9 +48,6 @@ func (s *scene) fillsInSpiteOfKills(t *testing.T, cluster *unstructured.Unstruct
 		}
 		return nil
 	})
-	s.isNoJail(t, cluster, dir)
-
-	stopAmid(t, populate, dir, filesIn(dir, len(first)+500))
 	second := s.isNoJail(t, cluster, dir)
 	var pods corev1.PodList
 	// The copy may have come so far before the kubelet has reported that its pod runs.
