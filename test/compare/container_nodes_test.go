@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// testTwoNodes tries steps of two nodes. The second one is there for them alone, so that all other jobs are on the first.
+// testTwoNodes tries steps of two nodes. The second one is there for them alone, so that all other jobs are on the first. No job comes after
+// them: of one that slurmctld starts within milliseconds of the deletion of a node it forgets the prolog, and srun waits for ever.
 func testTwoNodes(t *testing.T, s *site) {
 	s.StartSlurmd("b", 16, "RealMemory=100")
 	defer func() {

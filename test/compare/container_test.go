@@ -55,7 +55,6 @@ func TestStepsOfSlurmRunInContainers(t *testing.T) {
 				"elements of an array have a container each":                          testArray,
 				"a step that is cancelled leaves nothing":                             testCancel,
 				"a signal comes to all tasks":                                         testSignal,
-				"steps of two nodes":                                                  testTwoNodes,
 				"a script before each task":                                           testTaskProlog,
 				"a step that is cancelled while its image is imported leaves nothing": testCancelledImport,
 				"a program without its container does not run at all":                 testPlugstack,
@@ -63,6 +62,7 @@ func TestStepsOfSlurmRunInContainers(t *testing.T) {
 			} {
 				t.Run(name, func(t *testing.T) { test(t, s.with(t)) })
 			}
+			t.Run("steps of two nodes", func(t *testing.T) { testTwoNodes(t, s.with(t)) })
 			t.Run("nothing stays of all these steps", func(t *testing.T) { s.with(t).isClean(t) })
 		})
 	}
